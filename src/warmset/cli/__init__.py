@@ -1,0 +1,84 @@
+"""The command line: one file per verb, imported only when it is called."""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+import warmset
+from warmset.errors import WarmsetError
+
+VERBS = {"curve": "warmset.cli.curve", "size": "warmset.cli.size"}
+
+
+class _Verbs(click.Group):
+    """Imports a verb's module when it is asked for, so that `--help` stays light."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which a user needs them."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's own `command`, or none: click then says what it did not understand."""
+        del ctx
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(VERBS[cmd_name]).command
+        return command
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(warmset.__version__, "--version", prog_name="warmset")
+@click.option("--traceback", is_flag=True, help="Show where an error was raised.")
+def group(*, traceback: bool) -> None:
+    """Decide on, size and prove a tiered KV cache for LLM inference.
+
+    Results go to stdout, progress and notes to stderr. Exit codes: 0 ok, 1 a bug of ours, 2 bad input,
+    3 it does not fit.
+    """
+    del traceback
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    words = (sys.argv[1:] if args is None else args) or ["--help"]
+    # `--traceback` is accepted anywhere, as people add it at the end of what just failed.
+    wants_traceback = "--traceback" in words
+    words = [word for word in words if word != "--traceback"]
+    sys.exit(_run(words, wants_traceback=wants_traceback))
+
+
+def _run(words: list[str], *, wants_traceback: bool) -> int:
+    try:
+        outcome: Any = group.main(words, prog_name="warmset", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("warmset: stopped", err=True)
+        return 130
+    except click.ClickException as error:
+        if wants_traceback:
+            raise
+        click.echo(f"warmset: {_one_line(error.format_message())}", err=True)
+        return 2
+    except WarmsetError as error:
+        if wants_traceback:
+            raise
+        click.echo(f"warmset: {_one_line(str(error))}", err=True)
+        return error.exit_code
+    except SystemExit:
+        # How click and rich leave when whoever read our output has seen enough and closed the pipe.
+        return 0
+    except Exception as error:
+        if wants_traceback:
+            raise
+        click.echo(
+            f"warmset: a bug of ours: {type(error).__name__}: {_one_line(str(error))} (try --traceback)",
+            err=True,
+        )
+        return 1
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

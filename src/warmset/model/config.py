@@ -1,0 +1,126 @@
+"""From a config.json, or the name of a shipped one, to a ModelSpec."""
+
+import json
+from pathlib import Path
+
+from warmset.errors import InputError, UnsupportedModelError
+from warmset.model.experts import longcat_feed_forward, resolve_feed_forward
+from warmset.model.families import ARCHITECTURES, FAMILIES, UNKNOWN, family_name
+from warmset.model.fields import Fields, language_fields
+from warmset.model.heads import resolve_heads
+from warmset.model.limits import dtype_bits, max_context_tokens, quantization, tied_embeddings
+from warmset.model.refusals import refuse_unsized
+from warmset.model.shipped import find_shipped
+from warmset.model.spec import ModelSpec
+
+LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
+HIDDEN_SIZE = ("hidden_size", "n_embd", "n_embed", "d_model")
+VOCAB_SIZE = ("vocab_size", "padded_vocab_size")
+
+MAX_CONFIG_BYTES = 4 * 2**20
+MAX_LAYERS = 10_000
+
+
+def load_model(name_or_path: str) -> ModelSpec:
+    """The model in a config.json, in a folder that holds one, or among the shipped configs.
+
+    What exists on disk is a path; a shipped model may be named with or without its organisation, in any
+    case, or by some of its words as long as only one model has them all.
+
+    Raises:
+        ScenarioError: The name is not known; the nearest ones are named.
+        InputError: The file cannot be read, or is not a usable config.
+        UnsupportedModelError: The model has a cache class that is not sized yet.
+    """
+    path = Path(name_or_path)
+    if path.suffix == ".json" or name_or_path.startswith((".", "/")) or _exists(path):
+        file = path / "config.json" if path.is_dir() else path
+        name = file.resolve().parent.name if file.name == "config.json" else file.stem
+        return resolve_config(_read_object(file), name)
+    shipped = find_shipped(name_or_path)
+    return resolve_config(_read_object(shipped.path), shipped.model)
+
+
+def resolve_config(config: dict[str, object], name: str) -> ModelSpec:
+    """The model that a config.json describes.
+
+    Raises:
+        InputError: A field is missing or impossible.
+        UnsupportedModelError: The model has a cache class that is not sized yet.
+    """
+    fields = language_fields(config, name)
+    model_type = _model_type(fields)
+    family = FAMILIES.get(family_name(model_type), UNKNOWN)
+    context = max_context_tokens(fields, model_type)
+    refuse_unsized(fields, model_type, family, context)
+    num_layers, hidden_size = fields.required(*LAYERS), fields.required(*HIDDEN_SIZE)
+    if num_layers > MAX_LAYERS:
+        fields.refuse(f"{num_layers} layers are more than any model has")
+    heads = resolve_heads(fields, model_type, family, hidden_size)
+    if model_type == "longcat_flash":  # a block has two attentions, each with its own cache
+        num_blocks = fields.required("num_layers")
+        num_layers, feed_forward = 2 * num_blocks, longcat_feed_forward(fields, num_blocks)
+    else:
+        feed_forward = resolve_feed_forward(fields, family, hidden_size, num_layers)
+    method, kv_cache_bits = quantization(fields)
+    return ModelSpec(
+        name=name,
+        model_type=model_type,
+        num_layers=num_layers,
+        hidden_size=hidden_size,
+        **heads._asdict(),
+        feed_forward=feed_forward,
+        vocab_size=fields.required(*VOCAB_SIZE),
+        tied_embeddings=tied_embeddings(fields, family.tied),
+        num_position_embeddings=(context or 0) if family.learned_positions else 0,
+        max_context_tokens=context,
+        dtype_bits=dtype_bits(fields),
+        quantization_method=method,
+        kv_cache_bits=kv_cache_bits,
+    )
+
+
+def _model_type(fields: Fields) -> str:
+    level: Fields | None = fields
+    while level is not None:
+        named = level.text("model_type")
+        if named:
+            return named
+        architectures = level.get("architectures")
+        known = architectures if isinstance(architectures, list) else []
+        for architecture in known:
+            if isinstance(architecture, str) and architecture in ARCHITECTURES:
+                return ARCHITECTURES[architecture]
+        level = level.outer
+    raise UnsupportedModelError(
+        f"{fields.name}: the config has no model_type, and its architectures name nothing that is known"
+    )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # too long for a file name, or behind a closed folder
+        return False
+
+
+def _read_object(path: Path) -> dict[str, object]:
+    """The JSON object in a file of bounded size."""
+    try:
+        if not path.is_file():
+            raise InputError(f"{path}: there is no such file")
+        with path.open("rb") as file:
+            content = file.read(MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(content) > MAX_CONFIG_BYTES:
+        raise InputError(f"{path}: larger than {MAX_CONFIG_BYTES // 2**20} MiB, so not a model's config.json")
+    try:
+        config = json.loads(content.decode("utf-8"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
+    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise InputError(f"{path}: not a JSON text in UTF-8 that can be read") from error
+    if not isinstance(config, dict):
+        raise InputError(f"{path}: the file holds no JSON object")
+    return config

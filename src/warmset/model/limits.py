@@ -1,0 +1,90 @@
+"""What a config says beside its shape: the longest context, the number format, quantisation."""
+
+from warmset.model.fields import Fields
+
+CONTEXT = (
+    "max_position_embeddings",
+    "max_position_embedding",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "model_max_length",
+    "max_sequence_length",
+    "max_target_positions",
+)
+ALREADY_SCALED = {"default", "mrope", "llama3", "longrope", "su"}
+"""Kinds of rope scaling after which `max_position_embeddings` is the whole context."""
+
+LARGEST_FACTOR = 1e6
+
+DTYPE_BITS = {"bfloat16": 16, "float16": 16, "half": 16, "float32": 32, "float": 32, "float8_e4m3fn": 8}
+QUANT_ALGORITHM_BITS = {"FP8": 8, "INT8": 8, "NVFP4": 4, "FP4": 4, "INT4": 4}
+
+
+def max_context_tokens(fields: Fields, model_type: str) -> int | None:
+    """The longest sequence: the smallest limit in the config, stretched by rope scaling; None if it has none.
+
+    Cohere's `model_max_length` is the whole context although `max_position_embeddings` is smaller.
+
+    Source: vLLM 0.33.0, its derivation of `max_model_len`.
+    """
+    if model_type == "cohere" and (length := fields.integer("model_max_length")):
+        return length
+    lengths = [length for key in CONTEXT if (length := fields.integer(key)) is not None and length > 0]
+    if not lengths:
+        return None
+    shortest = min(lengths)
+    scaling = fields.section("rope_scaling") or fields.section("rope_parameters")
+    if scaling is None:
+        return shortest
+    kind = scaling.text("rope_type") or scaling.text("type")
+    factor = scaling.get("factor")
+    if kind in ALREADY_SCALED or kind is None or factor is None:
+        return shortest
+    if not isinstance(factor, int | float) or not 0 < factor < LARGEST_FACTOR:
+        fields.refuse(f"a rope scaling factor of {factor} cannot be used")
+    original = scaling.integer("original_max_position_embeddings") if kind == "yarn" else None
+    return int((original or shortest) * factor)
+
+
+def dtype_bits(fields: Fields) -> int | None:
+    """Bits of a weight as stored without quantisation, or None where the config does not say."""
+    for level in _levels(fields):
+        name = level.text("torch_dtype") or level.text("dtype")
+        if name is not None:
+            return DTYPE_BITS.get(name.removeprefix("torch."))
+    return None
+
+
+def quantization(fields: Fields) -> tuple[str | None, int | None]:
+    """Method of weight quantisation, and bits of a cached element where the checkpoint asks for fewer."""
+    for level in _levels(fields):
+        section = level.section("quantization_config")
+        if section is not None:
+            return section.text("quant_method"), _kv_cache_bits(section)
+    return None, None
+
+
+def tied_embeddings(fields: Fields, default: bool) -> bool:  # noqa: FBT001 - read as what it is at its one call
+    """Whether embedding and LM head are one table."""
+    for level in _levels(fields):
+        for key in ("tie_word_embeddings", "tie_embedding", "use_embedding_sharing"):
+            tied = level.flag(key)
+            if tied is not None:
+                return tied
+    return default
+
+
+def _kv_cache_bits(section: Fields) -> int | None:
+    scheme = section.section("kv_cache_scheme")
+    if scheme is not None:
+        return scheme.integer("num_bits")
+    algorithm = section.text("kv_cache_quant_algo")
+    return None if algorithm is None else QUANT_ALGORITHM_BITS.get(algorithm.upper())
+
+
+def _levels(fields: Fields) -> list[Fields]:
+    levels = [fields]
+    while levels[-1].outer is not None:
+        levels.append(levels[-1].outer)
+    return levels
