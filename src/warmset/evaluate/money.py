@@ -1,0 +1,225 @@
+"""Nodes become money: what each baseline costs, what the tiers add, and whether that pays back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from warmset.economics import HourlyCosts, NodePrices, TierPrices, hourly_costs, tier_capex, wear_of
+from warmset.economics.cost import TierSizes
+from warmset.evaluate.case import Case, LowerTier
+from warmset.evaluate.facts_used import CORNERS, Corner, in_currency
+from warmset.evaluate.fleet import FleetRange, under_each
+from warmset.evaluate.inputs import Inputs
+from warmset.evaluation import BASELINES, Baseline, ByBaseline, CostLine, EconomicsSummary, TierWear
+from warmset.facts import Estimate, Fact
+
+PriceEnd = Literal["low", "mid", "high"]
+PRICE_ENDS: tuple[PriceEnd, ...] = ("low", "mid", "high")
+HOURS_PER_YEAR = 8760
+NO_TIERS = TierSizes()
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices at one end of their ranges."""
+
+    node: NodePrices
+    tiers: TierPrices
+
+
+def prices_at(inputs: Inputs, end: PriceEnd) -> Prices:
+    """All prices in the currency of the report, all at the low end, the middle or the high end at once.
+
+    Depreciation and drive endurance stay at their middle: they are decisions and ratings, not quotes.
+    """
+    book, currency = inputs.book, inputs.scenario.currency
+    gpus = inputs.scenario.hardware.gpus_per_node
+
+    def price(key: str) -> float:
+        return _end(in_currency(book, key, currency), end)
+
+    staff = "staff_cost_cn" if currency == "CNY" else "staff_cost_us"
+    gpu_watts = _end(book.fact("gpu_power_w"), end)
+    drives_tb = book.fact("nvme_drives").value * book.fact("nvme_drive_bytes").value / 1e12
+    drive_watts = book.fact("nvme_drives").value * _end(book.fact("nvme_power_w_per_drive"), end)
+    remote = price("remote_price_per_tb") if inputs.scenario.tiers.capacity_bytes("remote") else None
+    return Prices(
+        NodePrices(
+            accelerators=price("accelerators_price_per_node"),
+            server=price("base_server_price"),
+            power_kw=(gpus * gpu_watts + _end(book.fact("server_power_w"), end)) / 1000,
+            pue_ratio=_end(book.fact("pue"), end),
+            electricity_per_kwh=price("electricity_price"),
+            depreciation_years=book.fact("depreciation_years").value,
+        ),
+        TierPrices(
+            dram_per_gb=price("dram_price"),
+            nvme_per_tb=price("nvme_price"),
+            remote_per_tb=remote,
+            dram_kw_per_gb=_end(book.fact("dram_power_w_per_gb"), end) / 1000,
+            nvme_kw_per_tb=drive_watts / 1000 / drives_tb,
+            flash_writes_per_day=book.fact("nvme_dwpd").value,
+            flash_warranty_years=book.fact("nvme_warranty_years").value,
+            operations_per_year=price(staff) * _end(book.fact("staff_fte"), end),
+        ),
+    )
+
+
+def _end(fact: Fact, end: PriceEnd) -> float:
+    return {"low": fact.least, "mid": fact.value, "high": fact.most}[end]
+
+
+def sizes_under(baseline: Baseline, sizes: dict[LowerTier, int]) -> TierSizes:
+    """The lower tiers that a baseline has."""
+    return TierSizes(sizes["dram"], sizes["nvme"], sizes["remote"]) if baseline == "tiered" else NO_TIERS
+
+
+class Money:
+    """Costs at every corner of the serving model and every end of the prices."""
+
+    def __init__(self, fleet: FleetRange) -> None:
+        self._fleet = fleet
+        self._prices = {end: prices_at(fleet.inputs, end) for end in PRICE_ENDS}
+        self._nodes: dict[tuple[Corner, Baseline], int | None] = {
+            (corner, baseline): case.nodes_needed(baseline)
+            for corner, case in fleet.cases.items()
+            for baseline in BASELINES
+        }
+
+    def nodes(self, case: Case, baseline: Baseline) -> int | None:
+        """Whole nodes that keep the SLO."""
+        return self._nodes[case.corner, baseline]
+
+    def nodes_exact(self, case: Case, baseline: Baseline) -> float | None:
+        """Nodes before rounding up: the reference nodes over the load that they sustain."""
+        factor = case.sustainable_factor(baseline, self._fleet.reference_nodes)
+        return None if factor is None else self._fleet.reference_nodes / factor
+
+    def costs(self, case: Case, baseline: Baseline, end: PriceEnd) -> HourlyCosts | None:
+        """Hourly costs of the whole nodes that a baseline needs."""
+        nodes = self.nodes(case, baseline)
+        if nodes is None:
+            return None
+        prices = self._prices[end]
+        written = case.written_bytes_per_s(baseline, nodes)
+        sizes = sizes_under(baseline, self._fleet.sizes)
+        return hourly_costs(nodes, prices.node, sizes, prices.tiers, written)
+
+    def saving_per_hour(self, case: Case, end: PriceEnd) -> float | None:
+        """What `tiered` costs less than `engine`, an hour; negative where it costs more."""
+        engine, tiered = self.costs(case, "engine", end), self.costs(case, "tiered", end)
+        return None if engine is None or tiered is None else engine.total - tiered.total
+
+    def added_capex(self, case: Case, end: PriceEnd) -> float | None:
+        """Purchase price of the lower tiers of all nodes that `tiered` needs."""
+        nodes = self.nodes(case, "tiered")
+        return (
+            None
+            if nodes is None
+            else nodes * tier_capex(sizes_under("tiered", self._fleet.sizes), self._prices[end].tiers)
+        )
+
+    def running_saving_per_year(self, case: Case, end: PriceEnd) -> float | None:
+        """What `tiered` saves in a year when the purchase of its tiers is left out: what pays them back."""
+        engine, tiered = self.costs(case, "engine", end), self.costs(case, "tiered", end)
+        if engine is None or tiered is None:
+            return None
+        return (engine.total - tiered.total + tiered.dram + tiered.nvme + tiered.remote) * HOURS_PER_YEAR
+
+    def payback_years(self, case: Case, end: PriceEnd) -> float | None:
+        """Added purchase over the yearly running saving; `None` where nothing comes back."""
+        capex, saving = self.added_capex(case, end), self.running_saving_per_year(case, end)
+        return capex / saving if capex is not None and saving is not None and saving > 0 else None
+
+    def spread(
+        self,
+        unit: str,
+        of: Callable[[Case, PriceEnd], float | None],
+        missing: str,
+        worse: Literal["more", "less"],
+    ) -> Estimate:
+        """An interval over all corners and both price ends around the expected middle.
+
+        Where one of them has no value the interval is open on the worse side.
+        """
+        middle = of(self._fleet.expected, "mid")
+        if middle is None:
+            return Estimate(mid=None, unit=unit, note=missing)
+        all_ends = [
+            of(self._fleet.cases[corner], end) if corner in self._fleet.cases else None
+            for corner in CORNERS
+            for end in PRICE_ENDS
+        ]
+        known = [value for value in all_ends if value is not None]
+        complete = len(known) == len(all_ends)
+        return Estimate(
+            low=min(known) if complete or worse == "more" else None,
+            mid=middle,
+            high=max(known) if complete or worse == "less" else None,
+            unit=unit,
+            note="" if complete else missing,
+        )
+
+
+def economics(fleet: FleetRange, money: Money) -> EconomicsSummary:
+    """Nodes, cost lines, cost per token and payback, with their intervals."""
+    currency = fleet.inputs.scenario.currency
+    not_met = "slo_not_met_in_limit"
+
+    def by_baseline(unit: str, of: Callable[[Case, Baseline, PriceEnd], float | None]) -> ByBaseline:
+        return under_each(
+            lambda baseline: money.spread(unit, lambda case, end: of(case, baseline, end), not_met, "more")
+        )
+
+    def line(field: str) -> CostLine:
+        def of(case: Case, baseline: Baseline, end: PriceEnd) -> float | None:
+            costs = money.costs(case, baseline, end)
+            return None if costs is None else float(getattr(costs, field))
+
+        return CostLine(key=field, values=by_baseline(f"{currency}_per_hour", of))
+
+    def total(case: Case, baseline: Baseline, end: PriceEnd) -> float | None:
+        costs = money.costs(case, baseline, end)
+        return None if costs is None else costs.total
+
+    workload = fleet.inputs.workload
+    tokens_per_hour = float((workload.input_tokens + workload.output_tokens).sum())
+    tokens_per_hour *= 3600 / fleet.expected.outcome_span_s
+
+    def per_million(case: Case, baseline: Baseline, end: PriceEnd) -> float | None:
+        cost = total(case, baseline, end)
+        return None if cost is None else cost / tokens_per_hour * 1e6
+
+    lines = tuple(line(field) for field in HourlyCosts._fields if field != "remote" or fleet.sizes["remote"])
+    return EconomicsSummary(
+        currency=currency,
+        nodes=fleet.by_baseline("nodes", money.nodes, missing="slo_not_met_in_limit"),
+        nodes_exact=fleet.by_baseline("nodes", money.nodes_exact),
+        cost_lines=lines,
+        cost_per_hour=by_baseline(f"{currency}_per_hour", total),
+        cost_per_million_tokens=by_baseline(f"{currency}_per_million_tokens", per_million),
+        added_capex=money.spread(currency, money.added_capex, not_met, "more"),
+        saving_per_hour=money.spread(f"{currency}_per_hour", money.saving_per_hour, not_met, "less"),
+        payback_years=money.spread("years", money.payback_years, "nothing_comes_back", "more"),
+        wear=_wear(fleet, money),
+    )
+
+
+def _wear(fleet: FleetRange, money: Money) -> TierWear | None:
+    """Wear of the NVMe of one node at the nodes that `tiered` needs."""
+    if not fleet.sizes["nvme"]:
+        return None
+
+    def written(case: Case) -> float | None:
+        nodes = money.nodes(case, "tiered") or fleet.reference_nodes
+        return case.written_bytes_per_s("tiered", nodes)
+
+    rate = fleet.estimate("bytes_per_s", written)
+    rated = fleet.inputs.book.fact("nvme_dwpd")
+    middle = rate.mid or 0.0
+    return wear_of(
+        fleet.sizes["nvme"],
+        (middle if rate.low is None else rate.low, middle, middle if rate.high is None else rate.high),
+        (rated.least, rated.value, rated.most),
+        fleet.inputs.book.fact("nvme_warranty_years").value,
+    )
