@@ -1,0 +1,107 @@
+from typing import get_args
+
+import pytest
+
+from tests.support import evaluations
+from warmset.evaluation import BASELINES, Decision
+from warmset.report import KeyTable, key_table, verdict_sentence
+from warmset.report.sections import build_document
+
+OPENINGS = {
+    "buy": ("Buy: ", "建议采购："),
+    "buy_for_latency": ("Buy for latency", "可以为时延而购"),
+    "marginal": ("Marginal: ", "得失相当："),
+    "do_not_buy": ("Do not buy: ", "不建议采购："),
+}
+
+
+@pytest.mark.parametrize("decision", get_args(Decision))
+def test_verdict_is_one_plain_sentence_in_each_language(decision):
+    evaluation = evaluations.with_decision(decision)
+    for language, opening in zip(("en", "zh"), OPENINGS[decision], strict=True):
+        sentence = verdict_sentence(evaluation, language)
+        assert sentence.startswith(opening)
+        assert sentence.endswith("." if language == "en" else "。")
+        assert "⟦" not in sentence
+        assert "\u00a0" not in sentence
+
+
+def test_verdict_names_its_numbers():
+    assert "3 nodes" in verdict_sentence(evaluations.evaluation(), "en")
+    assert "20.9 %" in verdict_sentence(evaluations.not_worth_it(), "en")
+
+
+@pytest.mark.parametrize(
+    ("case", "en", "zh"),
+    [
+        ("unmet", "Do not buy: the SLO cannot be met", "不建议采购：在尝试过的节点数范围内"),
+        ("without_tiers", "Nothing to buy: the scenario has no tier", "没有可采购的"),
+        ("rescued", "Buy to meet the SLO: with the lower tiers 3 nodes", "为满足 SLO 而购"),
+    ],
+)
+def test_verdict_claims_no_more_than_was_found(case, en, zh):
+    evaluation = getattr(evaluations, case)()
+    assert verdict_sentence(evaluation, "en").startswith(en)
+    assert verdict_sentence(evaluation, "zh").startswith(zh)
+
+
+def test_verdict_without_numbers_stays_a_sentence():
+    sentence = verdict_sentence(evaluations.with_unknowns(), "en")
+    assert sentence.startswith("Buy: ")
+    assert "n/a" not in sentence
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_key_table_is_rectangular_and_plain(language):
+    table = key_table(evaluations.with_unknowns(), language)
+    assert isinstance(table, KeyTable)
+    assert len(table.columns) == 1 + len(BASELINES)
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert "\u00a0" not in "".join(map("".join, table.rows))
+
+
+def test_key_table_says_why_a_number_is_missing():
+    rows = {row[0]: row[1:] for row in key_table(evaluations.with_unknowns(), "en").rows}
+    assert rows["Nodes needed"][0] == "n/a (the SLO is not met at up to 64 nodes)"
+    assert rows["TTFT P95"][0] == "n/a (the queue grows without end)"
+
+
+def test_hit_rates_are_totals_over_totals():
+    rows = {row[0]: row[1:] for row in key_table(evaluations.evaluation(), "en").rows}
+    assert rows["Token hit rate"] == ("0.0 %", "20.9 %", "37.4 %")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("case", ["evaluation", "not_worth_it", "with_unknowns", "saturated"])
+def test_no_text_is_missing(case, language):
+    assert "⟦" not in repr(build_document(getattr(evaluations, case)(), language))
+
+
+def test_reasons_name_tiers_and_baselines_as_people_do():
+    english = build_document(evaluations.evaluation(), "en").verdict
+    assert any(sentence.startswith("NVMe adds nothing") for sentence in english.reasons)
+    chinese = build_document(evaluations.not_worth_it(), "zh").verdict
+    assert any(sentence.startswith("不复用：") for sentence in chinese.reasons)
+
+
+def test_sections_in_their_order():
+    keys = [section.key for section in build_document(evaluations.evaluation(), "en").sections]
+    assert keys == [
+        "reading",
+        "metrics",
+        "traffic",
+        "curves",
+        "concurrency",
+        "capacity",
+        "hit-curve",
+        "economics",
+        "assumptions",
+        "findings",
+        "method",
+        "glossary",
+    ]
+
+
+def test_the_context_section_corrects_the_common_claim():
+    assert "whole KV in HBM" in repr(build_document(evaluations.evaluation(), "en").sections)
+    assert "KV 必须全部在显存里" in repr(build_document(evaluations.evaluation(), "zh").sections)
