@@ -9,7 +9,7 @@ import click
 import warmset
 from warmset.errors import WarmsetError
 
-VERBS = {"curve": "warmset.cli.curve", "size": "warmset.cli.size"}
+VERBS = {"evaluate": "warmset.cli.evaluate", "curve": "warmset.cli.curve", "size": "warmset.cli.size"}
 
 
 class _Verbs(click.Group):
