@@ -271,7 +271,8 @@ class OccupancyPoint(_Frozen, frozen=True, kw_only=True):
 
     token_hit_ratio: float
     engine_hbm_bytes: int
-    tiered_hbm_bytes: int
+    tiered_hbm_bytes: int | None
+    """`None` above what the tiers of the plan reach."""
 
 
 class ContextLimit(_Frozen, frozen=True, kw_only=True):
@@ -292,13 +293,13 @@ class SessionSize(_Frozen, frozen=True, kw_only=True):
 
 
 class SessionCount(_Frozen, frozen=True, kw_only=True):
-    """Sessions seen in a trailing window, and the KV that they hold without duplicates."""
+    """Sessions seen in a trailing window; means only where such a window fits in the trace."""
 
     window_s: int
-    mean_sessions: float
+    mean_sessions: float | None
     max_sessions: int
     mean_active: float
-    mean_dormant: float
+    mean_dormant: float | None
 
 
 class DedupRow(_Frozen, frozen=True, kw_only=True):
@@ -314,7 +315,8 @@ class TtlRow(_Frozen, frozen=True, kw_only=True):
 
     ttl_s: int
     token_hit_ratio: float
-    mean_bytes: int
+    mean_bytes: int | None
+    """`None` where no such window fits in the trace."""
     max_bytes: Estimate
     fits: tuple[TierName, ...]
     """Tiers of the plan that could hold it at its peak, all reference nodes together."""
@@ -334,14 +336,17 @@ class OverheadRow(_Frozen, frozen=True, kw_only=True):
 
 
 class RecommendedSize(_Frozen, frozen=True, kw_only=True):
-    """The size that pays for a tier of one node, and why."""
+    """The size that pays for a tier of one node, and why; `None` where no size keeps the SLO.
+
+    `net_value_per_hour` is that of all recommended sizes together, against `engine`, before staff.
+    """
 
     tier: TierName
     given_bytes: int
-    recommended_bytes: int
+    recommended_bytes: int | None
     reason: str
-    token_hit_ratio: float
-    net_value_per_hour: float
+    token_hit_ratio: float | None
+    net_value_per_hour: float | None
 
 
 class CapacityPlan(_Frozen, frozen=True, kw_only=True):

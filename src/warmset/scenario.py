@@ -13,6 +13,8 @@ from warmset.errors import InputError, ScenarioError
 from warmset.units import format_bytes, parse_bytes, parse_seconds
 
 MAX_SCENARIO_BYTES = 2**20
+MOST_NODES = 4096
+"""More nodes than one trace can keep busy; a larger fleet is a multiple of this one."""
 MAX_TIER_BYTES = 10**18
 
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4"]
@@ -171,10 +173,10 @@ def check_scenario(scenario: Scenario, where: str) -> None:
     hardware, slo = scenario.hardware, scenario.slo
     _at_least(where, "traffic.block_tokens", scenario.traffic.block_tokens, 1)
     _above_zero(where, "traffic.load_factor", scenario.traffic.load_factor)
-    for field in ("gpus_per_node", "max_nodes"):
-        _at_least(where, f"hardware.{field}", getattr(hardware, field), 1)
-    if hardware.nodes is not None:
-        _at_least(where, "hardware.nodes", hardware.nodes, 1)
+    _at_least(where, "hardware.gpus_per_node", hardware.gpus_per_node, 1)
+    for field, nodes in (("max_nodes", hardware.max_nodes), ("nodes", hardware.nodes)):
+        if nodes is not None and not 1 <= nodes <= MOST_NODES:
+            raise ScenarioError(f"{where}: hardware.{field} is {nodes}: it must be 1 to {MOST_NODES}")
     if hardware.gpus_per_engine < 1 or hardware.gpus_per_node % hardware.gpus_per_engine:
         raise ScenarioError(
             f"{where}: hardware.tensor_parallel is {hardware.gpus_per_engine}: it must divide "

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import traceback
 from typing import Any
 
 import click
@@ -31,14 +32,13 @@ class _Verbs(click.Group):
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(warmset.__version__, "--version", prog_name="warmset")
-@click.option("--traceback", is_flag=True, help="Show where an error was raised.")
-def group(*, traceback: bool) -> None:
+@click.option("--traceback", "_", is_flag=True, help="Show where an error was raised.")
+def group(*, _: bool) -> None:
     """Decide on, size and prove a tiered KV cache for LLM inference.
 
     Results go to stdout, progress and notes to stderr. Exit codes: 0 ok, 1 a bug of ours, 2 bad input,
     3 it does not fit.
     """
-    del traceback
 
 
 def main(args: list[str] | None = None) -> None:
@@ -57,28 +57,21 @@ def _run(words: list[str], *, wants_traceback: bool) -> int:
         click.echo("warmset: stopped", err=True)
         return 130
     except click.ClickException as error:
-        if wants_traceback:
-            raise
-        click.echo(f"warmset: {_one_line(error.format_message())}", err=True)
-        return 2
+        return _tell(error.format_message(), 2, wants_traceback=wants_traceback)
     except WarmsetError as error:
-        if wants_traceback:
-            raise
-        click.echo(f"warmset: {_one_line(str(error))}", err=True)
-        return error.exit_code
+        return _tell(str(error), error.exit_code, wants_traceback=wants_traceback)
     except SystemExit:
         # How click and rich leave when whoever read our output has seen enough and closed the pipe.
         return 0
-    except Exception as error:
-        if wants_traceback:
-            raise
-        click.echo(
-            f"warmset: a bug of ours: {type(error).__name__}: {_one_line(str(error))} (try --traceback)",
-            err=True,
-        )
-        return 1
+    except Exception as error:  # noqa: BLE001 - the outermost frame: whatever it is, one line and a code
+        text = f"a bug of ours: {type(error).__name__}: {error} (try --traceback)"
+        return _tell(text, 1, wants_traceback=wants_traceback)
     return outcome if isinstance(outcome, int) else 0
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _tell(text: str, exit_code: int, *, wants_traceback: bool) -> int:
+    """Say in one line what went wrong, below where it was raised if that was asked for."""
+    if wants_traceback:
+        traceback.print_exc()
+    click.echo(f"warmset: {' '.join(text.split())}", err=True)
+    return exit_code

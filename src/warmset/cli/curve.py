@@ -18,13 +18,13 @@ MOST = 10**15
 """No capacity in blocks and no time in seconds is larger."""
 
 
-@click.command("curve")
+@click.command("curve", short_help="Count the hits of a trace at every capacity and time to live.")
 @click.argument("trace")
 @click.option(
     "--block-tokens", type=int, default=512, show_default=True, help="Tokens that one hash id covers."
 )
 @click.option("--capacity-blocks", help="Capacities, as 1000,3000,…  [default: a geometric range]")
-@click.option("--ttl", "ttl_s", help="Sliding times to live in seconds, as 60,600,…")
+@click.option("--ttl", "ttl_s", help="Sliding times to live in seconds, as 60,600,…  [default: 60 to 3600]")
 @click.option(
     "--measure-from",
     type=float,

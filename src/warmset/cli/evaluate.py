@@ -14,14 +14,14 @@ ReportLanguage = Literal["en", "zh", "both"]
 STAGES = {
     "traffic": "reading the trace and the model",
     "fleet": "searching for the number of nodes",
-    "metrics": "computing the metrics with and without",
+    "metrics": "computing the metrics with and without the cache",
     "economics": "computing the money",
     "capacity": "sizing the tiers",
     "verdict": "weighing the verdict",
 }
 
 
-@click.command("evaluate")
+@click.command("evaluate", short_help="Report whether a tiered cache pays, and how big it should be.")
 @click.argument("scenario_file", metavar="[SCENARIO.toml]", required=False, type=click.Path(path_type=Path))
 @click.option("--trace", help="Request log: a Mooncake JSONL (.gz), or mooncake-conversation.")
 @click.option("--block-tokens", type=int, help="Tokens that one hash id covers.")
@@ -29,7 +29,7 @@ STAGES = {
 @click.option("--gpu", help="Accelerator, such as H20-141G; `list` prints those in the catalog.")
 @click.option("--gpus", type=int, help="GPUs of a node.")
 @click.option("--tensor-parallel", type=int, help="GPUs that hold one copy of the weights.")
-@click.option("--nodes", type=int, help="Compare on so many nodes instead of as many as `engine` needs.")
+@click.option("--nodes", type=int, help="Compare on this many nodes instead of as many as `engine` needs.")
 @click.option("--dram", help="DRAM for KV of a node, such as 1TiB; 0GB for none.")
 @click.option("--nvme", help="NVMe for KV of a node, such as 14TB; 0GB for none.")
 @click.option("--remote", help="A node's share of a remote pool, such as 20TB.")
@@ -48,7 +48,7 @@ STAGES = {
     type=click.Choice(get_args(ReportLanguage)),
     default="en",
     show_default=True,
-    help="Of the report.",
+    help="Language of the report and of the terminal.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON and write no report.")
 @click.option(
@@ -57,7 +57,8 @@ STAGES = {
 def command(scenario_file: Path | None, **flags: Any) -> None:  # noqa: ANN401 - click's own names, checked below
     """Is a tiered KV cache worth it, how big, and what would it do: a report from real traffic.
 
-    Without a file the built-in scenario is evaluated; flags change single fields of it.
+    Without a file the built-in scenario is evaluated. Flags change single fields of the scenario; what they
+    do not name keeps the scenario's value. The keys for --assume stand in the report's table of assumptions.
     """
     if flags["print_scenario"]:
         click.echo(default_scenario_text(), nl=False)

@@ -10,11 +10,15 @@ from warmset.scenario import KvLayoutName
 DEFAULT_TOKENS = "4096,32768,131072"
 
 
-@click.command("size")
+@click.command("size", short_help="Size the KV cache of a model, to the byte.")
 @click.argument("model")
 @click.option("--tokens", default=DEFAULT_TOKENS, show_default=True, help="Lengths of the sequences.")
 @click.option(
-    "--kv", type=click.Choice(get_args(KvLayoutName)), default="bf16", show_default=True, help="Stored as."
+    "--kv",
+    type=click.Choice(get_args(KvLayoutName)),
+    default="bf16",
+    show_default=True,
+    help="Format of KV.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(model: str, tokens: str, kv: KvLayoutName, *, as_json: bool) -> None:

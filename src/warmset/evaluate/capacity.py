@@ -62,12 +62,13 @@ def _session_count(fleet: FleetRange, window_s: int) -> SessionCount:
     inputs = fleet.inputs
     opened = open_sessions(inputs.sessions.number, inputs.trace.arrival_ms, window_s * 1000)
     active = min(fleet.outcome("engine").in_system, opened.mean)
+    fits = window_s * 1000 <= inputs.trace.span_ms
     return SessionCount(
         window_s=window_s,
-        mean_sessions=opened.mean,
+        mean_sessions=opened.mean if fits else None,
         max_sessions=opened.most,
         mean_active=active,
-        mean_dormant=opened.mean - active,
+        mean_dormant=opened.mean - active if fits else None,
     )
 
 
@@ -101,7 +102,7 @@ def _ttl(fleet: FleetRange, ttl_s: int) -> TtlRow:
     return TtlRow(
         ttl_s=ttl_s,
         token_hit_ratio=inputs.profile.hits(ttl_ms=ttl_s * 1000).tokens / inputs.profile.measured_tokens,
-        mean_bytes=round(resident.mean_blocks * block),
+        mean_bytes=round(resident.mean_blocks * block) if resident.window_fits_trace else None,
         max_bytes=most,
         fits=fits,
         window_fits_trace=resident.window_fits_trace,

@@ -21,6 +21,7 @@ from warmset.serving import (
     RequestHits,
     ServingOutcome,
     serve,
+    worth_loading,
 )
 from warmset.serving.outcome import arrival_span_s
 from warmset.serving.slo import sustainable_load_factor
@@ -68,6 +69,7 @@ class Case:
     chunks: ChunkFormat = field(init=False)
     budgets: tuple[TierBudget, ...] = field(init=False)
     """HBM first, then the lower tiers that exist."""
+    _held: dict[tuple[Baseline, int], RequestHits] = field(init=False, default_factory=dict)
     _hits: dict[tuple[Baseline, int], RequestHits] = field(init=False, default_factory=dict)
     _outcomes: dict[tuple[Baseline, int, float], ServingOutcome] = field(init=False, default_factory=dict)
 
@@ -110,11 +112,20 @@ class Case:
         return stack_capacities(budgets, num_nodes) if budgets else None
 
     def hits(self, baseline: Baseline, num_nodes: int) -> RequestHits:
-        """Hit tokens of every request, by tier."""
+        """Hit tokens of every request, by tier, that are loaded at the offered load."""
         key = (baseline, num_nodes)
         if key not in self._hits:
-            self._hits[key] = self.routed_hits(baseline, num_nodes, self.inputs.scenario.traffic.routing)
+            held = self.held(baseline, num_nodes)
+            fleet = self._fleet(baseline, num_nodes, load_factor=1.0)
+            self._hits[key] = worth_loading(self.inputs.workload, held, fleet)
         return self._hits[key]
+
+    def held(self, baseline: Baseline, num_nodes: int) -> RequestHits:
+        """Hit tokens of every request, by tier, whether they are worth loading or not."""
+        key = (baseline, num_nodes)
+        if key not in self._held:
+            self._held[key] = self.routed_hits(baseline, num_nodes, self.inputs.scenario.traffic.routing)
+        return self._held[key]
 
     def routed_hits(self, baseline: Baseline, num_nodes: int, routing: Routing) -> RequestHits:
         """Hit tokens of every request under a given way of routing."""
@@ -133,7 +144,7 @@ class Case:
         if key not in self._outcomes:
             workload = self.inputs.workload.sped_up(load_factor)
             fleet = self._fleet(baseline, num_nodes, load_factor)
-            self._outcomes[key] = serve(workload, self.hits(baseline, num_nodes), fleet)
+            self._outcomes[key] = serve(workload, self.held(baseline, num_nodes), fleet)
         return self._outcomes[key]
 
     def nodes_needed(self, baseline: Baseline) -> int | None:
@@ -161,7 +172,7 @@ class Case:
         """KV written to each lower tier over the trace, by all nodes: every whole chunk that was computed."""
         if baseline != "tiered" or len(self.budgets) == 1:
             return 0
-        hits, chunk = self.hits(baseline, num_nodes), self.chunks.chunk_tokens
+        hits, chunk = self.held(baseline, num_nodes), self.chunks.chunk_tokens
         found = hits.hbm_tokens + hits.lower_tokens.sum(axis=1)
         chunks = np.maximum(self.inputs.trace.input_tokens // chunk - found // chunk, 0)
         return int(chunks.sum()) * self.chunks.chunk_bytes

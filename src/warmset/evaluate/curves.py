@@ -1,8 +1,10 @@
 """Curves of the report: hit rate over capacity, throughput over load, HBM over hit rate, longest context."""
 
+from itertools import accumulate
+
 import numpy as np
 
-from warmset.evaluate.fleet import FleetRange
+from warmset.evaluate.fleet import FleetRange, hit_tokens
 from warmset.evaluate.metrics import mean_request_tokens
 from warmset.evaluation import (
     BASELINES,
@@ -88,6 +90,7 @@ def occupancy_curve(fleet: FleetRange) -> tuple[OccupancyPoint, ...]:
     inputs = fleet.inputs
     active = round(_active_bytes(fleet, "engine"))
     active_tiered = round(_active_bytes(fleet, "tiered"))
+    reached = int(hit_tokens(fleet.expected, "tiered", fleet.reference_nodes).sum())
     unlimited = inputs.profile.unlimited.tokens
     points = []
     for share in np.linspace(0, 1, NUM_OCCUPANCY_POINTS):
@@ -99,7 +102,7 @@ def occupancy_curve(fleet: FleetRange) -> tuple[OccupancyPoint, ...]:
             OccupancyPoint(
                 token_hit_ratio=tokens / inputs.profile.measured_tokens,
                 engine_hbm_bytes=active + capacity * inputs.block_bytes,
-                tiered_hbm_bytes=active_tiered,
+                tiered_hbm_bytes=active_tiered if tokens <= reached else None,
             )
         )
     return tuple(points)
@@ -141,14 +144,16 @@ def _boundaries(fleet: FleetRange) -> tuple[TierBoundary, ...]:
     stack = fleet.expected.stack("tiered", fleet.reference_nodes)
     if stack is None:
         return ()
+    held = fleet.expected.held("tiered", fleet.reference_nodes)
+    by_tier = [int(held.hbm_tokens.sum()), *held.lower_tokens.sum(axis=0).tolist()]
     return tuple(
         TierBoundary(
             tier=tier,
             capacity_blocks=reach,
             capacity_bytes=reach * fleet.inputs.block_bytes,
-            token_hit_ratio=fleet.inputs.curve.token_hit_ratio(reach),
+            token_hit_ratio=hits / fleet.inputs.profile.measured_tokens,
         )
-        for tier, reach in zip(stack.tiers, stack.reach_blocks, strict=True)
+        for tier, reach, hits in zip(stack.tiers, stack.reach_blocks, accumulate(by_tier), strict=True)
     )
 
 

@@ -70,9 +70,10 @@ def gather_inputs(scenario: Scenario) -> Inputs:
         raise ScenarioError(
             f"{scenario.traffic.trace}: no request has any input tokens; there is nothing to serve"
         )
+    trace = trace.sped_up(scenario.traffic.load_factor)
     profile = profile_reuse(trace)
     arrivals = spread_arrivals(trace)
-    seconds = (arrivals.arrival_ms - arrivals.arrival_ms[0]) / 1000 / scenario.traffic.load_factor
+    seconds = (arrivals.arrival_ms - arrivals.arrival_ms[0]) / 1000
     context_tokens = scenario.model.max_context_tokens or spec.max_context_tokens
     if context_tokens is None:
         raise ScenarioError(f"{spec.name}: the config names no context length: set model.max_context_tokens")

@@ -83,7 +83,7 @@ def metric_rows(fleet: FleetRange, kinds: tuple[TrafficKind, ...]) -> tuple[Metr
             "goodput", {"total": _goodput(fleet)}, (gains.gpu_seconds_saved, gains.queue_seconds_saved), every
         ),
         row("hbm_per_request", _hbm_per_request(fleet), (gains.bytes_loaded, gains.bytes_written), reusing),
-        row("max_concurrency", {"per_node": hbm_bound_concurrency(fleet)}, (), ()),
+        row("max_concurrency", {"per_node": hbm_bound_concurrency(fleet)}, (), every),
         row(
             "sustainable_concurrency",
             {"per_node": sustainable_concurrency(fleet)},
@@ -95,7 +95,7 @@ def metric_rows(fleet: FleetRange, kinds: tuple[TrafficKind, ...]) -> tuple[Metr
         row("throughput", {"total": _throughput(fleet)}, (gains.tokens_hit, gains.flops_avoided), every),
         row("cold_ttft", _quantiles(fleet, cold), (gains.queue_seconds_saved,), ("first",)),
         row("hot_ttft", _quantiles(fleet, hot), ttft_gain, reusing),
-        row("complexity", {}, (), ()),
+        row("complexity", {}, (), every),
     )
 
 

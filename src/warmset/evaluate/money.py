@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from warmset.economics import HourlyCosts, NodePrices, TierPrices, hourly_costs, tier_capex, wear_of
 from warmset.economics.cost import TierSizes
@@ -15,6 +15,17 @@ from warmset.facts import Estimate, Fact
 
 PriceEnd = Literal["low", "mid", "high"]
 PRICE_ENDS: tuple[PriceEnd, ...] = ("low", "mid", "high")
+
+
+class PriceEnds(NamedTuple):
+    """Ends of node and of tier prices, apart: a saving is least where nodes are cheap and memory dear."""
+
+    node: PriceEnd
+    tiers: PriceEnd
+
+
+EXPECTED_PRICES = PriceEnds("mid", "mid")
+ALL_PRICES = tuple(PriceEnds(node, tiers) for node in PRICE_ENDS for tiers in PRICE_ENDS)
 HOURS_PER_YEAR = 8760
 NO_TIERS = TierSizes()
 
@@ -85,70 +96,81 @@ class Money:
             for corner, case in fleet.cases.items()
             for baseline in BASELINES
         }
+        self._costs: dict[tuple[Corner, Baseline, PriceEnds], HourlyCosts | None] = {}
 
     def nodes(self, case: Case, baseline: Baseline) -> int | None:
         """Whole nodes that keep the SLO."""
         return self._nodes[case.corner, baseline]
 
     def nodes_exact(self, case: Case, baseline: Baseline) -> float | None:
-        """Nodes before rounding up: the reference nodes over the load that they sustain."""
-        factor = case.sustainable_factor(baseline, self._fleet.reference_nodes)
-        return None if factor is None else self._fleet.reference_nodes / factor
+        """Nodes before rounding up: where, between whole ones, they would sustain just the offered load."""
+        nodes = self.nodes(case, baseline)
+        enough = None if nodes is None else case.sustainable_factor(baseline, nodes)
+        if nodes is None or enough is None:
+            return None
+        if nodes == 1:
+            return 1 / enough
+        short = case.sustainable_factor(baseline, nodes - 1) or 0.0
+        return nodes - 1 + (1 - short) / (enough - short)
 
-    def costs(self, case: Case, baseline: Baseline, end: PriceEnd) -> HourlyCosts | None:
+    def costs(self, case: Case, baseline: Baseline, ends: PriceEnds) -> HourlyCosts | None:
         """Hourly costs of the whole nodes that a baseline needs."""
+        key = (case.corner, baseline, ends)
+        if key not in self._costs:
+            self._costs[key] = self._hourly(case, baseline, ends)
+        return self._costs[key]
+
+    def _hourly(self, case: Case, baseline: Baseline, ends: PriceEnds) -> HourlyCosts | None:
         nodes = self.nodes(case, baseline)
         if nodes is None:
             return None
-        prices = self._prices[end]
         written = case.written_bytes_per_s(baseline, nodes)
         sizes = sizes_under(baseline, self._fleet.sizes)
-        return hourly_costs(nodes, prices.node, sizes, prices.tiers, written)
+        node, tiers = self._prices[ends.node].node, self._prices[ends.tiers].tiers
+        return hourly_costs(nodes, node, sizes, tiers, written)
 
-    def saving_per_hour(self, case: Case, end: PriceEnd) -> float | None:
+    def saving_per_hour(self, case: Case, ends: PriceEnds) -> float | None:
         """What `tiered` costs less than `engine`, an hour; negative where it costs more."""
-        engine, tiered = self.costs(case, "engine", end), self.costs(case, "tiered", end)
+        engine, tiered = self.costs(case, "engine", ends), self.costs(case, "tiered", ends)
         return None if engine is None or tiered is None else engine.total - tiered.total
 
-    def added_capex(self, case: Case, end: PriceEnd) -> float | None:
+    def added_capex(self, case: Case, ends: PriceEnds) -> float | None:
         """Purchase price of the lower tiers of all nodes that `tiered` needs."""
         nodes = self.nodes(case, "tiered")
-        return (
-            None
-            if nodes is None
-            else nodes * tier_capex(sizes_under("tiered", self._fleet.sizes), self._prices[end].tiers)
-        )
-
-    def running_saving_per_year(self, case: Case, end: PriceEnd) -> float | None:
-        """What `tiered` saves in a year when the purchase of its tiers is left out: what pays them back."""
-        engine, tiered = self.costs(case, "engine", end), self.costs(case, "tiered", end)
-        if engine is None or tiered is None:
+        if nodes is None:
             return None
-        return (engine.total - tiered.total + tiered.dram + tiered.nvme + tiered.remote) * HOURS_PER_YEAR
+        return nodes * tier_capex(sizes_under("tiered", self._fleet.sizes), self._prices[ends.tiers].tiers)
 
-    def payback_years(self, case: Case, end: PriceEnd) -> float | None:
-        """Added purchase over the yearly running saving; `None` where nothing comes back."""
-        capex, saving = self.added_capex(case, end), self.running_saving_per_year(case, end)
-        return capex / saving if capex is not None and saving is not None and saving > 0 else None
+    def payback_years(self, case: Case, ends: PriceEnds) -> float | None:
+        """Added purchase over the yearly saving before its depreciation; `None` where nothing comes back.
+
+        Flash that wears out sooner than it is depreciated is bought again out of the saving.
+        """
+        capex, saving = self.added_capex(case, ends), self.saving_per_hour(case, ends)
+        if capex is None or saving is None:
+            return None
+        years = self._prices["mid"].node.depreciation_years
+        yearly = saving * HOURS_PER_YEAR + capex / years
+        return capex / yearly if capex > 0 and yearly > 0 else None
 
     def spread(
         self,
         unit: str,
-        of: Callable[[Case, PriceEnd], float | None],
+        of: Callable[[Case, PriceEnds], float | None],
         missing: str,
         worse: Literal["more", "less"],
     ) -> Estimate:
-        """An interval over all corners and both price ends around the expected middle.
+        """An interval over all corners and all ends of the prices around the expected middle.
 
         Where one of them has no value the interval is open on the worse side.
         """
-        middle = of(self._fleet.expected, "mid")
+        middle = of(self._fleet.expected, EXPECTED_PRICES)
         if middle is None:
             return Estimate(mid=None, unit=unit, note=missing)
         all_ends = [
-            of(self._fleet.cases[corner], end) if corner in self._fleet.cases else None
+            of(self._fleet.cases[corner], ends) if corner in self._fleet.cases else None
             for corner in CORNERS
-            for end in PRICE_ENDS
+            for ends in ALL_PRICES
         ]
         known = [value for value in all_ends if value is not None]
         complete = len(known) == len(all_ends)
@@ -166,28 +188,28 @@ def economics(fleet: FleetRange, money: Money) -> EconomicsSummary:
     currency = fleet.inputs.scenario.currency
     not_met = "slo_not_met_in_limit"
 
-    def by_baseline(unit: str, of: Callable[[Case, Baseline, PriceEnd], float | None]) -> ByBaseline:
+    def by_baseline(unit: str, of: Callable[[Case, Baseline, PriceEnds], float | None]) -> ByBaseline:
         return under_each(
-            lambda baseline: money.spread(unit, lambda case, end: of(case, baseline, end), not_met, "more")
+            lambda baseline: money.spread(unit, lambda case, ends: of(case, baseline, ends), not_met, "more")
         )
 
     def line(field: str) -> CostLine:
-        def of(case: Case, baseline: Baseline, end: PriceEnd) -> float | None:
-            costs = money.costs(case, baseline, end)
+        def of(case: Case, baseline: Baseline, ends: PriceEnds) -> float | None:
+            costs = money.costs(case, baseline, ends)
             return None if costs is None else float(getattr(costs, field))
 
         return CostLine(key=field, values=by_baseline(f"{currency}_per_hour", of))
 
-    def total(case: Case, baseline: Baseline, end: PriceEnd) -> float | None:
-        costs = money.costs(case, baseline, end)
+    def total(case: Case, baseline: Baseline, ends: PriceEnds) -> float | None:
+        costs = money.costs(case, baseline, ends)
         return None if costs is None else costs.total
 
     workload = fleet.inputs.workload
     tokens_per_hour = float((workload.input_tokens + workload.output_tokens).sum())
     tokens_per_hour *= 3600 / fleet.expected.outcome_span_s
 
-    def per_million(case: Case, baseline: Baseline, end: PriceEnd) -> float | None:
-        cost = total(case, baseline, end)
+    def per_million(case: Case, baseline: Baseline, ends: PriceEnds) -> float | None:
+        cost = total(case, baseline, ends)
         return None if cost is None else cost / tokens_per_hour * 1e6
 
     lines = tuple(line(field) for field in HourlyCosts._fields if field != "remote" or fleet.sizes["remote"])
@@ -200,19 +222,25 @@ def economics(fleet: FleetRange, money: Money) -> EconomicsSummary:
         cost_per_million_tokens=by_baseline(f"{currency}_per_million_tokens", per_million),
         added_capex=money.spread(currency, money.added_capex, not_met, "more"),
         saving_per_hour=money.spread(f"{currency}_per_hour", money.saving_per_hour, not_met, "less"),
-        payback_years=money.spread("years", money.payback_years, "nothing_comes_back", "more"),
+        payback_years=_payback(fleet, money),
         wear=_wear(fleet, money),
     )
 
 
+def _payback(fleet: FleetRange, money: Money) -> Estimate:
+    met = money.nodes(fleet.expected, "engine") and money.nodes(fleet.expected, "tiered")
+    missing = "nothing_comes_back" if met else "slo_not_met_in_limit"
+    return money.spread("years", money.payback_years, missing, "more")
+
+
 def _wear(fleet: FleetRange, money: Money) -> TierWear | None:
     """Wear of the NVMe of one node at the nodes that `tiered` needs."""
-    if not fleet.sizes["nvme"]:
+    if not fleet.sizes["nvme"] or money.nodes(fleet.expected, "tiered") is None:
         return None
 
     def written(case: Case) -> float | None:
-        nodes = money.nodes(case, "tiered") or fleet.reference_nodes
-        return case.written_bytes_per_s("tiered", nodes)
+        nodes = money.nodes(case, "tiered")
+        return None if nodes is None else case.written_bytes_per_s("tiered", nodes)
 
     rate = fleet.estimate("bytes_per_s", written)
     rated = fleet.inputs.book.fact("nvme_dwpd")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from warmset.economics import hourly_costs
 from warmset.economics.cost import TierSizes
 from warmset.evaluate.case import LOWER_TIERS, Case, LowerTier
-from warmset.evaluate.fleet import FleetRange
+from warmset.evaluate.fleet import FleetRange, hit_tokens
 from warmset.evaluate.money import Prices, prices_at
 from warmset.evaluation import Baseline, RecommendedSize
 
@@ -22,16 +22,16 @@ class _Choice(NamedTuple):
     """One combination of sizes, with the tokens it hits and what a large fleet of it costs an hour."""
 
     sizes: dict[LowerTier, int]
-    reach_blocks: int
+    token_hit_ratio: float
     cost_per_hour: float
 
 
 def recommended_sizes(fleet: FleetRange) -> tuple[RecommendedSize, ...]:
-    """For each tier of the plan the size in the combination with the lowest hourly cost.
+    """For each tier of the plan the size in the tried combination with the lowest hourly cost.
 
-    The cost is that of a large fleet: node counts are not rounded, and staff, which does not grow with the
-    fleet, is left to the verdict. Value and cost meet at the global minimum, not at a knee, because the curve
-    of real traffic is S-shaped.
+    The cost is that of a large fleet: the offered load over what the reference nodes sustain, not rounded to
+    whole nodes, and without staff, which does not grow with the fleet and is left to the verdict. The
+    least cost of a grid decides, not a knee, because the curve of real traffic is S-shaped.
     """
     tiers = [tier for tier in LOWER_TIERS if fleet.sizes[tier] > 0]
     prices = _without_staff(prices_at(fleet.inputs, "mid"))
@@ -40,7 +40,7 @@ def recommended_sizes(fleet: FleetRange) -> tuple[RecommendedSize, ...]:
         _cost_per_hour(fleet, fleet.expected, "engine", prices),
     )
     if given is None or engine_cost is None:
-        return tuple(_row(fleet, tier, fleet.sizes[tier], "slo_not_met", None, 0.0) for tier in tiers)
+        return tuple(_row(fleet, tier, None, "slo_not_met", None, None) for tier in tiers)
     choices = [given]
     for factors in product(SIZE_FACTORS, repeat=len(tiers)):
         sizes = {**fleet.sizes, **{t: ceil(fleet.sizes[t] * f) for t, f in zip(tiers, factors, strict=True)}}
@@ -77,24 +77,29 @@ def _reason(fleet: FleetRange, tier: LowerTier, size: int) -> str:
     return "grow" if size > given else "sweet_spot"
 
 
-def _row(  # one row of the table
-    fleet: FleetRange, tier: LowerTier, size: int, reason: str, choice: _Choice | None, net_value: float
+def _row(
+    fleet: FleetRange,
+    tier: LowerTier,
+    size: int | None,
+    reason: str,
+    choice: _Choice | None,
+    net_value: float | None,
 ) -> RecommendedSize:
-    reach = 0 if choice is None else choice.reach_blocks
     return RecommendedSize(
         tier=tier,
         given_bytes=fleet.sizes[tier],
         recommended_bytes=size,
         reason=reason,
-        token_hit_ratio=fleet.inputs.curve.token_hit_ratio(reach),
+        token_hit_ratio=None if choice is None else choice.token_hit_ratio,
         net_value_per_hour=net_value,
     )
 
 
 def _choice(fleet: FleetRange, case: Case, prices: Prices) -> _Choice | None:
     cost = _cost_per_hour(fleet, case, "tiered", prices)
-    stack = case.stack("tiered", fleet.reference_nodes)
-    return None if cost is None or stack is None else _Choice(case.sizes, stack.reach_blocks[-1], cost)
+    hit = int(hit_tokens(case, "tiered", fleet.reference_nodes).sum())
+    ratio = hit / fleet.inputs.profile.measured_tokens
+    return None if cost is None else _Choice(case.sizes, ratio, cost)
 
 
 def _cost_per_hour(fleet: FleetRange, case: Case, baseline: Baseline, prices: Prices) -> float | None:

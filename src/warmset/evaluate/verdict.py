@@ -74,7 +74,7 @@ def decide(grounds: Grounds) -> Decision:
 
     Buy if the expected saving is positive and its payback shorter than the depreciation, at the expected
     corner and at the low end of the saving. If only the expected one holds it is marginal. Without a saving,
-    buy for latency if TTFT falls clearly at every corner; otherwise do not buy.
+    buy for latency if TTFT falls clearly at every corner and the SLO is kept; otherwise do not buy.
     """
     money = grounds.economics
     saving, payback = money.saving_per_hour, money.payback_years
@@ -88,7 +88,8 @@ def decide(grounds: Grounds) -> Decision:
         return "buy"
     if pays:
         return "marginal"
-    return "buy_for_latency" if _clearly_faster(grounds) else "do_not_buy"
+    faster = grounds.slo_met["tiered"] and _clearly_faster(grounds)
+    return "buy_for_latency" if faster else "do_not_buy"
 
 
 def _clearly_faster(grounds: Grounds) -> bool:
@@ -141,13 +142,16 @@ def _node_reasons(grounds: Grounds) -> Iterator[Reason]:
             },
         )
         return
-    yield Reason(
-        key="no_nodes_saved",
-        numbers={
-            "engine_nodes": nodes.engine,
-            "exact_saving": grounds.fleet.estimate("nodes", grounds.exact_nodes_saved),
-        },
-    )
+    if saved < 0:
+        yield Reason(
+            key="needs_more_nodes", numbers={"engine_nodes": nodes.engine, "tiered_nodes": nodes.tiered}
+        )
+        return
+    spared = grounds.fleet.estimate("nodes", grounds.exact_nodes_saved)
+    if spared.mid is not None and spared.mid > 0:
+        yield Reason(key="no_nodes_saved", numbers={"engine_nodes": nodes.engine, "exact_saving": spared})
+    else:
+        yield Reason(key="nothing_spared", numbers={"engine_nodes": nodes.engine})
 
 
 def _money_reasons(grounds: Grounds, decision: Decision) -> Iterator[Reason]:
@@ -160,13 +164,8 @@ def _money_reasons(grounds: Grounds, decision: Decision) -> Iterator[Reason]:
     elif any(grounds.fleet.sizes.values()):
         added, saved = _added_and_saved(money)
         unit = saving.unit
-        yield Reason(
-            key="cost_exceeds_saving",
-            numbers={
-                "added_cost": Estimate(mid=added, unit=unit),
-                "saved_cost": Estimate(mid=saved, unit=unit),
-            },
-        )
+        numbers = {"added_cost": Estimate(mid=added, unit=unit), "saved_cost": Estimate(mid=saved, unit=unit)}
+        yield Reason(key="cost_exceeds_saving" if saved else "cost_without_saving", numbers=numbers)
     if decision == "marginal":
         yield Reason(
             key="payback_uncertain",

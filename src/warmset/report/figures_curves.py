@@ -187,7 +187,9 @@ def ttft_figure(evaluation: Evaluation, voice: Voice) -> Figure:
         {each: [load.ttft_p95_s.get(each) for load in loads] for each in BASELINES}, "s", evaluation, voice
     )
     offered = [load.offered_requests_per_s for load in loads]
-    slo = Rule("y", slo_s, voice.say("curves.slo", value=voice.seconds(slo_s)), "ink-2", "dashed")
+    limit = Rule("y", slo_s, voice.say("curves.slo", value=voice.seconds(slo_s)), "ink-2", "dashed")
+    # The curve is that of P95; a limit on another quantile is not comparable with it.
+    slo = (limit,) if evaluation.slo.percentile == 95 else ()
     chart = LineChart(
         "ttft-load",
         voice.say("curves.ttft_title"),
@@ -196,9 +198,10 @@ def ttft_figure(evaluation: Evaluation, voice: Voice) -> Figure:
         ),
         time_axis(voice.say("curves.ttft"), [*_known_values(lines), slo_s], voice.ticks("s")),
         lines,
-        (slo, *_as_recorded(evaluation, voice)),
+        (*slo, *_as_recorded(evaluation, voice)),
     )
-    title, reading = voice.titled("curves", "ttft_title", "ttft_reading")
+    reading_key = "ttft_reading" if slo else "ttft_reading_plain"
+    title, reading = voice.titled("curves", "ttft_title", reading_key)
     if len(_known_values(lines)) < len(loads) * len(lines):
         reading += voice.say("document.sentence_separator") + voice.say("curves.ttft_missing")
     return Figure("ttft", title, reading, (chart,), _load_table("ttft", lines, evaluation, voice))
@@ -272,7 +275,7 @@ def occupancy_figure(evaluation: Evaluation, voice: Voice) -> Figure:
     """HBM that KV fills against token hit rate."""
     curve = evaluation.occupancy_curve
     ratios = [point.token_hit_ratio for point in curve]
-    sizes: dict[Baseline, list[int]] = {
+    sizes: dict[Baseline, list[int | None]] = {
         "engine": [point.engine_hbm_bytes for point in curve],
         "tiered": [point.tiered_hbm_bytes for point in curve],
     }
@@ -282,20 +285,28 @@ def occupancy_figure(evaluation: Evaluation, voice: Voice) -> Figure:
         "occupancy",
         title,
         linear_axis(voice.say("curves.hit_ratio"), ratios, voice.ticks("ratio"), 1.0),
-        log_axis(voice.say("curves.hbm_bytes"), [*sizes["engine"], *sizes["tiered"]], voice.size),
+        log_axis(voice.say("curves.hbm_bytes"), _known_values(lines), voice.size),
         lines,
     )
     rows = tuple(
-        (voice.shared(ratio), voice.sized(engine), voice.sized(tiered))
-        for ratio, engine, tiered in zip(ratios, sizes["engine"], sizes["tiered"], strict=True)
+        (voice.shared(ratio), *(_occupied_cell(sizes[each][index], voice) for each in sizes))
+        for index, ratio in enumerate(ratios)
     )
     table = Table((voice.say("curves.hit_ratio"), *(line.name for line in lines)), rows)
     return Figure("occupancy", title, reading, (chart,), table)
 
 
-def _occupancy_line(baseline: Baseline, ratios: list[float], sizes: list[int], voice: Voice) -> Line:
+def _occupancy_line(baseline: Baseline, ratios: list[float], sizes: list[int | None], voice: Voice) -> Line:
+    cells = [_occupied_cell(size, voice) for size in sizes]
     points = (
-        Point((ratio, size), voice.ratio(ratio), voice.size(size))
-        for ratio, size in zip(ratios, sizes, strict=True)
+        Point((ratio, cell.value), voice.ratio(ratio), cell.text)
+        for ratio, cell in zip(ratios, cells, strict=True)
     )
     return Line(voice.baseline(baseline), baseline, tuple(points), symbol=SYMBOLS[baseline])
+
+
+def _occupied_cell(size_bytes: int | None, voice: Voice) -> Cell:
+    """HBM for a hit rate; missing above what the tiers of the plan reach."""
+    if size_bytes is None:
+        return voice.missing(voice.say("curves.out_of_reach"))
+    return voice.sized(size_bytes)

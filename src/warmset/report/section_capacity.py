@@ -132,8 +132,8 @@ def _recommended(evaluation: Evaluation, voice: Voice) -> Group:
             voice.sized(each.given_bytes),
             _recommended_size(each.recommended_bytes, voice),
             Cell(voice.say(f"recommended.{each.reason}")),
-            voice.shared(each.token_hit_ratio),
-            Cell(voice.of(each.net_value_per_hour, f"{currency}_per_hour"), value=each.net_value_per_hour),
+            _or_missing(each.token_hit_ratio, "ratio", voice),
+            _or_missing(each.net_value_per_hour, f"{currency}_per_hour", voice),
         )
         for each in evaluation.capacity.recommended
     )
@@ -142,7 +142,15 @@ def _recommended(evaluation: Evaluation, voice: Voice) -> Group:
     return _group(voice, "recommended", table)
 
 
-def _recommended_size(size_bytes: int, voice: Voice) -> Cell:
+def _or_missing(number: float | None, unit: str, voice: Voice) -> Cell:
+    if number is None:
+        return voice.missing(voice.say("notes.slo_not_met"))
+    return Cell(voice.of(number, unit), value=number)
+
+
+def _recommended_size(size_bytes: int | None, voice: Voice) -> Cell:
+    if size_bytes is None:
+        return voice.missing(voice.say("notes.slo_not_met"))
     text = voice.size(size_bytes) if size_bytes else voice.say("capacity.no_size")
     return Cell(text, tone="strong", value=size_bytes)
 
@@ -170,13 +178,15 @@ def _session_counts(evaluation: Evaluation, voice: Voice) -> Group:
     rows = tuple(
         (
             Cell(voice.window(each.window_s)),
-            voice.counted(each.mean_sessions),
+            _in_window(each.mean_sessions, "count", voice),
             voice.counted(each.max_sessions),
             voice.counted(each.mean_active),
-            voice.counted(each.mean_dormant),
-            voice.shared(each.mean_dormant / each.mean_sessions)
-            if each.mean_sessions
-            else Cell("–", tone="muted"),
+            _in_window(each.mean_dormant, "count", voice),
+            _in_window(
+                each.mean_dormant / each.mean_sessions if each.mean_sessions and each.mean_dormant else None,
+                "ratio",
+                voice,
+            ),
         )
         for each in plan.session_counts
     )
@@ -189,6 +199,13 @@ def _session_counts(evaluation: Evaluation, voice: Voice) -> Group:
         turns=voice.of(plan.mean_turns, "count"),
     )
     return _group(voice, "counts", Table(columns, rows, note=source, key="session-counts"))
+
+
+def _in_window(number: float | None, unit: str, voice: Voice) -> Cell:
+    """A mean over windows; missing where no such window fits in the trace."""
+    if number is None:
+        return voice.missing(voice.say("capacity.beyond_trace"))
+    return Cell(voice.of(number, unit), value=number)
 
 
 def _dedup(evaluation: Evaluation, voice: Voice) -> Group:
@@ -213,7 +230,7 @@ def _ttl(evaluation: Evaluation, voice: Voice) -> Group:
                 voice.window(each.ttl_s), "" if each.window_fits_trace else voice.say("capacity.beyond_trace")
             ),
             voice.shared(each.token_hit_ratio),
-            voice.sized(each.mean_bytes),
+            voice.sized(each.mean_bytes) if each.mean_bytes is not None else _in_window(None, "bytes", voice),
             voice.estimate(each.max_bytes),
             Cell(voice.listed(tuple(voice.say(f"tiers.{tier}") for tier in each.fits))),
         )

@@ -117,7 +117,9 @@ def _gain(row: MetricRow, voice: Voice) -> Table | None:
 
 
 def _holds_for(kinds: tuple[TrafficKindKey, ...], voice: Voice) -> str:
-    if not kinds or set(kinds) == set(get_args(TrafficKindKey)):
+    if not kinds:
+        return voice.say("metrics.holds_for_none")
+    if set(kinds) == set(get_args(TrafficKindKey)):
         return voice.say("metrics.holds_for_all")
     return voice.listed(tuple(voice.say(f"traffic.{kind}.name") for kind in kinds))
 

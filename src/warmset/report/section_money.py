@@ -93,7 +93,7 @@ def _assumptions(assumptions: list[Assumption], group: str, voice: Voice) -> Tab
         )
         rows.append(
             (
-                Cell(name),
+                Cell(name, "" if each.fact.origin == "given" else each.key),
                 Cell(number.text, number.interval, value=number.value),
                 Cell("", tag=each.fact.origin),
                 source,

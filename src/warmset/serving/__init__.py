@@ -4,7 +4,7 @@ The analytic stand-in: closed formulas for each request's times, and one first-c
 arrivals. `ServingOutcome` is what an event simulation and a measurement return too.
 """
 
-from warmset.serving.analytic import Fleet, RequestHits, Workload, serve
+from warmset.serving.analytic import Fleet, RequestHits, Workload, serve, worth_loading
 from warmset.serving.latency import EngineTimes, LoadPath
 from warmset.serving.outcome import ServingOutcome
 from warmset.serving.slo import Promise, sustainable_load_factor
@@ -19,4 +19,5 @@ __all__ = [
     "Workload",
     "serve",
     "sustainable_load_factor",
+    "worth_loading",
 ]

@@ -72,7 +72,7 @@ def serve(workload: Workload, hits: RequestHits, fleet: Fleet) -> ServingOutcome
     While prefill chunks run, each decode step waits for one chunk; between them, steps cost what their batch
     and contexts cost. The mean batch follows from Little's law, TPOT from the share of time in prefill.
     """
-    hits = _worth_loading(workload, hits, fleet)
+    hits = worth_loading(workload, hits, fleet)
     cached = hits.hbm_tokens + hits.lower_tokens.sum(axis=1)
     # The last prompt token is always computed.
     new = np.maximum(workload.input_tokens - cached, 1)
@@ -87,7 +87,8 @@ def serve(workload: Workload, hits: RequestHits, fleet: Fleet) -> ServingOutcome
     return _outcome(workload, fleet, timeline, tpot_s, compute_s)
 
 
-def _worth_loading(workload: Workload, hits: RequestHits, fleet: Fleet) -> RequestHits:
+def worth_loading(workload: Workload, hits: RequestHits, fleet: Fleet) -> RequestHits:
+    """The hits that are loaded: all of them, or those that load sooner than they are computed again."""
     if not fleet.recompute_when_faster or not fleet.paths:
         return hits
     lower = hits.lower_tokens.sum(axis=1)

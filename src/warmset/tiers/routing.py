@@ -19,17 +19,18 @@ def hit_tokens_by_tier(
 
     `prefix`: the router sends a prompt to the node that holds its prefix, so all nodes work as one pool.
     `round_robin`: the router does not look, so a node's own tiers know only every n-th request; a remote pool
-    is one for all nodes.
+    is one for all nodes and serves what it holds itself. The engines of a node share what the node holds.
     """
     if routing == "prefix" or num_nodes == 1:
         return stack_capacities(budgets, num_nodes).hit_tokens_per_request(profile)
     local = [budget for budget in budgets if budget.tier != "remote"]
     tokens = _round_robin(profile, local, num_nodes)
-    if len(local) < len(budgets):
-        pooled = stack_capacities(budgets, num_nodes).hit_tokens_per_request(profile).sum(axis=1)
-        beyond = np.maximum(pooled - tokens.sum(axis=1), 0)
-        tokens = np.column_stack([tokens, beyond])
-    return tokens
+    if len(local) == len(budgets):
+        return tokens
+    remote = budgets[-1].usable_blocks * num_nodes
+    beside = 0 if budgets[-1].inclusive else stack_capacities(local, 1).reach_blocks[-1]
+    pooled = profile.hit_tokens_per_request(remote + beside)
+    return np.column_stack([tokens, np.maximum(pooled - tokens.sum(axis=1), 0)])
 
 
 def _round_robin(profile: ReuseProfile, budgets: Sequence[TierBudget], num_nodes: int) -> Int64s:

@@ -3,7 +3,7 @@
 import pytest
 
 import warmset as package
-from warmset.cli import VERBS, group, main
+from warmset.cli import VERBS, group
 from warmset.errors import InfeasibleError, InputError
 
 
@@ -70,23 +70,26 @@ def test_exit_codes(warmset, monkeypatch, error, code, line):
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.startswith(line)
     assert ended.err.count("\n") == 1
-    with pytest.raises(type(error)):
-        main(["--traceback", "size", "x"])
+    traced = warmset("--traceback", "size", "x")
+    assert traced.code == code
+    assert "Traceback" in traced.err
+    assert traced.err.endswith(ended.err)
 
 
 @pytest.mark.parametrize(
     "words", [["--traceback", "size", "nowhere.json"], ["size", "nowhere.json", "--traceback"]]
 )
-def test_traceback_before_or_after_the_verb(words):
-    with pytest.raises(InputError, match=r"nowhere\.json"):
-        main(words)
+def test_traceback_before_or_after_the_verb(warmset, words):
+    ended = warmset(*words)
+    assert ended.code == 2
+    assert "Traceback" in ended.err
+    assert ended.err.splitlines()[-1].startswith("warmset: nowhere.json: ")
 
 
-def test_traceback_of_a_usage_error():
-    import click
-
-    with pytest.raises(click.UsageError):
-        main(["sort", "--traceback"])
+def test_traceback_of_a_usage_error(warmset):
+    ended = warmset("sort", "--traceback")
+    assert ended.code == 2
+    assert "Traceback" in ended.err
 
 
 def test_interrupted(warmset, monkeypatch):

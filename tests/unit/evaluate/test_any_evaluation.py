@@ -115,7 +115,8 @@ def test_hits_of_the_tiers_and_what_is_computed_are_the_input(evaluation):
         )
         assert sum(by_tier) == by_kind <= total
         routings = evaluation.reuse.token_hit_by_routing.values()
-        assert any(math.isclose(ratios[baseline] * total, by_kind) for ratios in routings)
+        # A hit that loads too slowly is held and not loaded.
+        assert any(ratios[baseline] * total >= by_kind * (1 - 1e-9) for ratios in routings)
     of_none = [tier.hit_tokens["none"] for tier in evaluation.tier_traffic]
     of_engine = [tier.hit_tokens["engine"] for tier in evaluation.tier_traffic]
     assert not any(of_none)
@@ -128,7 +129,7 @@ def test_kinds_share_the_requests_and_the_tokens(evaluation):
     assert sum(kind.input_tokens for kind in kinds) == evaluation.traffic.input_tokens
 
 
-@pytest.mark.parametrize("name", all_but("round_robin"))
+@pytest.mark.parametrize("name", all_but("round_robin", "slow_nvme_recomputed"))
 def test_boundaries_are_the_hits_on_the_curve(evaluated, name):
     """All nodes are one pool where the router sends a prompt to the node that holds its prefix."""
     evaluation = evaluated(name)
@@ -164,7 +165,11 @@ def test_only_computed_tokens_are_written(evaluation):
         if tier.tier == "hbm":
             assert tier.written_bytes["tiered"] == tier.loaded_bytes["tiered"] == 0
         else:
-            assert tier.written_bytes["tiered"] >= computed * evaluation.model.growth_bytes_per_token
+            # Whole chunks of 256 tokens: a tail stays out, and a chunk that is hit in part is written.
+            tails = 256 * evaluation.traffic.num_requests
+            most = (computed + tails) * evaluation.model.node_bytes_per_token * 1.01
+            assert tier.written_bytes["tiered"] <= most
+            assert computed <= tails or tier.written_bytes["tiered"] > 0
             assert (tier.loaded_bytes["tiered"] > 0) == (tier.hit_tokens["tiered"] > 0)
 
 
@@ -218,9 +223,12 @@ def test_hbm_bounds_the_active_requests_alike_under_every_baseline(evaluation):
 
 def test_dormant_sessions_are_open_ones_that_are_not_served(evaluation):
     for row in evaluation.capacity.session_counts:
-        assert row.mean_active + row.mean_dormant == pytest.approx(row.mean_sessions)
-        assert row.mean_dormant >= 0
-        assert row.mean_sessions <= row.max_sessions + 1e-9
+        fits = row.window_s <= evaluation.traffic.span_s
+        assert (row.mean_sessions is not None) == (row.mean_dormant is not None) == fits
+        if fits:
+            assert row.mean_active + row.mean_dormant == pytest.approx(row.mean_sessions)
+            assert row.mean_dormant >= 0
+            assert row.mean_sessions <= row.max_sessions + 1e-9
 
 
 def test_blocks_kept_once_are_no_more_than_prompts_on_their_own(evaluation):

@@ -35,6 +35,7 @@ def grounds(
     ttft=AS_FAST,
     hot=AS_FAST,
     sizes=(1, 1, 0),
+    slo_met=True,
 ):
     """As much of `Grounds` as the rule looks at."""
     engine_nodes, tiered_nodes = (unknown("nodes", "slo_not_met") if n is None else number(n) for n in nodes)
@@ -52,6 +53,7 @@ def grounds(
         ),
         fleet=SimpleNamespace(sizes=dict(zip(("dram", "nvme", "remote"), sizes, strict=True))),
         metrics=metrics,
+        slo_met={"none": False, "engine": slo_met, "tiered": slo_met},
         depreciation_years=DEPRECIATION_YEARS,
         ttft_p95_s=lambda baseline: getattr(metrics["ttft"].values["p95"], baseline),
     )
@@ -71,6 +73,7 @@ def grounds(
         ({"saving": number(-10, -20, 20), "payback": number(1)}, "do_not_buy"),
         ({"saving": number(-10), "ttft": FASTER}, "buy_for_latency"),
         ({"saving": number(-10), "hot": FASTER}, "buy_for_latency"),
+        ({"saving": number(-10), "ttft": FASTER, "slo_met": False}, "do_not_buy"),
         ({"saving": number(-10), "ttft": BARELY, "hot": BARELY}, "do_not_buy"),
         ({"saving": number(-10), "ttft": BARELY, "hot": None}, "do_not_buy"),
         ({"saving": number(-10), "ttft": (about(3.0), number(1.0))}, "do_not_buy"),
@@ -93,6 +96,7 @@ def grounds(
         "costs_more",
         "costs_more_but_faster",
         "costs_more_but_hot_faster",
+        "faster_but_still_too_slow",
         "costs_more_and_barely_faster",
         "no_hot_requests",
         "unknown_ends",
@@ -122,7 +126,7 @@ def reason(evaluation, key):
 def test_no_reuse_is_not_worth_it(evaluated):
     found = evaluated("no_reuse")
     assert found.verdict.decision == "do_not_buy"
-    assert {"no_reuse", "no_nodes_saved", "cost_exceeds_saving"} <= keys(found.verdict.reasons)
+    assert {"no_reuse", "nothing_spared", "cost_without_saving"} <= keys(found.verdict.reasons)
     assert "session_traffic" in keys(found.verdict.would_change)
     assert reason(found, "no_reuse").numbers["unlimited_hit"].mid == 0
     assert found.economics.saving_per_hour.mid < 0

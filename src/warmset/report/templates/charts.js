@@ -78,6 +78,6 @@
 
   dark.addEventListener("change", function () { draw(false); });
   window.addEventListener("resize", fit);
-  window.addEventListener("beforeprint", function () { draw(true); fitPaper(); });
+  window.addEventListener("beforeprint", function () { fitPaper(); draw(true); });
   window.addEventListener("afterprint", function () { draw(false); fit(); });
 })();
