@@ -22,6 +22,7 @@ BYTE_UNITS = {
     "TiB": 2**40,
     "PiB": 2**50,
 }
+HOURS_PER_YEAR = 8760
 SECOND_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 _QUANTITY = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ]*)\s*")

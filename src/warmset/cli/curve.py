@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from warmset.reuse import ReuseProfile
     from warmset.trace import Trace
 
-WINDOWS_S = (60, 600, 3600)
 DEFAULT_TTLS_S = (60, 300, 600, 1800, 3600)
 NUM_DEFAULT_CAPACITIES = 16
 MOST = 10**15
@@ -84,7 +83,7 @@ def _numbers(text: str, flag: str) -> list[int]:
 def _result(
     trace: "Trace", profile: "ReuseProfile", capacities: list[int] | None, ttls: list[int]
 ) -> dict[str, Any]:
-    from warmset.reuse import window_blocks
+    from warmset.reuse import WINDOWS_S, window_blocks
 
     measured = profile.measured_tokens
     unlimited = profile.unlimited

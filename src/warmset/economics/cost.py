@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from warmset.economics.wear import HOURS_PER_YEAR, flash_hours
+from warmset.economics.wear import flash_hours
+from warmset.units import HOURS_PER_YEAR
 
 GB = 10**9
 TB = 10**12

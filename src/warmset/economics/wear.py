@@ -2,8 +2,8 @@
 
 from warmset.evaluation import TierWear
 from warmset.facts import Estimate
+from warmset.units import HOURS_PER_YEAR
 
-HOURS_PER_YEAR = 8760
 DAYS_PER_YEAR = 365
 
 

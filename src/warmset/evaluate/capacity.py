@@ -14,11 +14,10 @@ from warmset.evaluation import (
     TtlRow,
 )
 from warmset.facts import Estimate
-from warmset.reuse import resident_blocks, window_blocks
+from warmset.reuse import WINDOWS_S, resident_blocks, window_blocks
 from warmset.reuse.kinds import open_sessions
 from warmset.stats import quantile
 
-WINDOWS_S = (60, 600, 3600)
 TTL_WINDOWS_S = (60, 300, 600, 1800, 3600, 6 * 3600, 86400)
 
 

@@ -140,6 +140,9 @@ class Case:
 
     def outcome(self, baseline: Baseline, num_nodes: int, load_factor: float = 1.0) -> ServingOutcome:
         """What becomes of the requests on so many nodes at so many times the load."""
+        load_factor = round(
+            load_factor, 4
+        )  # finer than the search for it, so that what is kept is found again
         key = (baseline, num_nodes, load_factor)
         if key not in self._outcomes:
             workload = self.inputs.workload.sped_up(load_factor)
@@ -164,9 +167,7 @@ class Case:
 
     def sustainable_factor(self, baseline: Baseline, num_nodes: int) -> float | None:
         """How many times the offered load these nodes carry within the SLO."""
-        return sustainable_load_factor(
-            self.promise, lambda factor: self.outcome(baseline, num_nodes, round(factor, 4))
-        )
+        return sustainable_load_factor(self.promise, lambda factor: self.outcome(baseline, num_nodes, factor))
 
     def written_bytes(self, baseline: Baseline, num_nodes: int) -> int:
         """KV written to each lower tier over the trace, by all nodes: every whole chunk that was computed."""

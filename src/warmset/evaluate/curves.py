@@ -18,10 +18,9 @@ from warmset.evaluation import (
     TierBoundary,
     WorkingSet,
 )
-from warmset.reuse import resident_blocks, window_blocks
+from warmset.reuse import WINDOWS_S, resident_blocks, window_blocks
 
 LOAD_FACTORS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
-WINDOWS_S = (60, 600, 3600)
 NUM_POINTS = 120
 ROUTINGS: tuple[Routing, ...] = ("prefix", "round_robin")
 RISE_SHARE = 0.1

@@ -20,6 +20,7 @@ from warmset.errors import ScenarioError
 from warmset.evaluation import Assumption
 from warmset.facts import Fact
 from warmset.scenario import Assumed, Scenario
+from warmset.units import HOURS_PER_YEAR
 
 Corner = Literal["unfavourable", "expected", "favourable"]
 CORNERS: tuple[Corner, ...] = ("unfavourable", "expected", "favourable")
@@ -37,7 +38,6 @@ GPU_FIELDS = {
     "gpu_host_copy_bytes_per_s": "host_copy_bytes_per_s",
     "gpu_power_w": "power_w",
 }
-HOURS_PER_YEAR = 8760
 
 MORE_IS_FAVOURABLE = frozenset(
     {

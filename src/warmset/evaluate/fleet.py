@@ -74,9 +74,7 @@ class FleetRange:
 
         def at(case: Case, baseline: Baseline) -> float | None:
             factor = case.sustainable_factor(baseline, self.reference_nodes)
-            return (
-                None if factor is None else of(case.outcome(baseline, self.reference_nodes, round(factor, 4)))
-            )
+            return None if factor is None else of(case.outcome(baseline, self.reference_nodes, factor))
 
         return self.by_baseline(unit, at)
 

@@ -12,6 +12,7 @@ from warmset.evaluate.fleet import FleetRange, under_each
 from warmset.evaluate.inputs import Inputs
 from warmset.evaluation import BASELINES, Baseline, ByBaseline, CostLine, EconomicsSummary, TierWear
 from warmset.facts import Estimate, Fact
+from warmset.units import HOURS_PER_YEAR
 
 PriceEnd = Literal["low", "mid", "high"]
 PRICE_ENDS: tuple[PriceEnd, ...] = ("low", "mid", "high")
@@ -26,7 +27,6 @@ class PriceEnds(NamedTuple):
 
 EXPECTED_PRICES = PriceEnds("mid", "mid")
 ALL_PRICES = tuple(PriceEnds(node, tiers) for node in PRICE_ENDS for tiers in PRICE_ENDS)
-HOURS_PER_YEAR = 8760
 NO_TIERS = TierSizes()
 
 

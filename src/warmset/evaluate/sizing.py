@@ -6,10 +6,9 @@ from math import ceil
 from typing import NamedTuple
 
 from warmset.economics import hourly_costs
-from warmset.economics.cost import TierSizes
 from warmset.evaluate.case import LOWER_TIERS, Case, LowerTier
 from warmset.evaluate.fleet import FleetRange, hit_tokens
-from warmset.evaluate.money import Prices, prices_at
+from warmset.evaluate.money import Prices, prices_at, sizes_under
 from warmset.evaluation import Baseline, RecommendedSize
 
 SIZE_FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -108,8 +107,7 @@ def _cost_per_hour(fleet: FleetRange, case: Case, baseline: Baseline, prices: Pr
     factor = case.sustainable_factor(baseline, nodes)
     if factor is None:
         return None
-    tiered = baseline == "tiered"
-    sizes = TierSizes(case.sizes["dram"], case.sizes["nvme"], case.sizes["remote"]) if tiered else TierSizes()
+    sizes = sizes_under(baseline, case.sizes)
     written = case.written_bytes_per_s(baseline, nodes) * factor
     return hourly_costs(nodes / factor, prices.node, sizes, prices.tiers, written).total
 

@@ -36,10 +36,6 @@ class Voice:
         """A number with its unit."""
         return format_value(value, unit, self.texts)
 
-    def in_unit(self, unit: str) -> Callable[[float], str]:
-        """What prints numbers of one unit."""
-        return lambda value: self.of(value, unit)
-
     def size(self, size_bytes: float) -> str:
         """Bytes."""
         return self.of(size_bytes, "bytes")

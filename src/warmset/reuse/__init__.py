@@ -2,9 +2,10 @@
 
 from warmset.reuse.curve import CapacityCurve, capacity_curve
 from warmset.reuse.profile import Hits, ReuseProfile, profile_reuse
-from warmset.reuse.working_set import ResidentBlocks, WindowBlocks, resident_blocks, window_blocks
+from warmset.reuse.working_set import WINDOWS_S, ResidentBlocks, WindowBlocks, resident_blocks, window_blocks
 
 __all__ = [
+    "WINDOWS_S",
     "CapacityCurve",
     "Hits",
     "ResidentBlocks",

@@ -9,6 +9,9 @@ from warmset.reuse.profile import ReuseProfile
 
 Int64s = npt.NDArray[np.int64]
 
+WINDOWS_S = (60, 600, 3600)
+"""Windows in which a working set is told: a minute, ten minutes, an hour."""
+
 
 class WindowBlocks(NamedTuple):
     """Distinct blocks of consecutive windows, cut from the first arrival on; the last one counts too."""

@@ -48,7 +48,7 @@ def test_a_name_agrees_with_its_unit(name):
 
 def test_money_starts_with_its_currency():
     money = [name for name in defaults() if name.endswith("_price") or name.startswith("staff_cost")]
-    assert len(money) == 7
+    assert len(money) == 6
     assert all(default(name).unit.split(" per ")[0] in {"CNY", "USD"} for name in money)
 
 
