@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -13,6 +13,7 @@ from warmset.errors import InputError, ScenarioError
 from warmset.units import format_bytes, parse_bytes, parse_seconds
 
 MAX_SCENARIO_BYTES = 2**20
+KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "object": "a table"}
 MOST_NODES = 4096
 """More nodes than one trace can keep busy; a larger fleet is a multiple of this one."""
 MAX_TIER_BYTES = 10**18
@@ -160,9 +161,30 @@ def scenario_from_tree(tree: dict[str, Any], where: str) -> Scenario:
     try:
         scenario = msgspec.convert(tree, Scenario)
     except msgspec.ValidationError as error:
-        raise ScenarioError(f"{where}: {error}") from error
+        raise ScenarioError(f"{where}: {_explained(str(error), tree)}") from error
     check_scenario(scenario, where)
     return scenario
+
+
+def _explained(problem: str, tree: dict[str, Any]) -> str:
+    """What is wrong with a value, and what may stand there instead."""
+    text, _, place = problem.partition(" - at `$.")
+    path = place.rstrip("`").split(".")
+    if not place or "[" in place:
+        return problem
+    section: Any = Scenario
+    value: Any = tree
+    for name in path:
+        section = {field.name: field.type for field in msgspec.structs.fields(section)}.get(name)
+        value = value.get(name) if isinstance(value, dict) else None
+        if not (isinstance(section, type) and issubclass(section, msgspec.Struct)):
+            break
+    if choices := [str(choice) for choice in get_args(section) if isinstance(choice, str)]:
+        return f"{'.'.join(path)} is {value!r}: it must be one of {', '.join(choices)}"
+    if section is str:
+        return f"{'.'.join(path)} is {value!r}: it must be text in quotes, a size or a duration with its unit"
+    wanted = text.partition("`")[2].partition("`")[0].removesuffix(" | null")
+    return f"{'.'.join(path)} is {value!r}: it must be {KINDS.get(wanted, wanted)}"
 
 
 def check_scenario(scenario: Scenario, where: str) -> None:

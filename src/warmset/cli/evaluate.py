@@ -11,6 +11,15 @@ from warmset.errors import InputError, ScenarioError
 from warmset.scenario import Scenario, check_scenario, default_scenario_text, load_scenario
 
 ReportLanguage = Literal["en", "zh", "both"]
+FLAGS = {
+    "traffic.block_tokens": "--block-tokens",
+    "hardware.gpus_per_node": "--gpus",
+    "hardware.tensor_parallel": "--tensor-parallel",
+    "hardware.nodes": "--nodes",
+    "tiers.dram": "--dram",
+    "tiers.nvme": "--nvme",
+    "tiers.remote": "--remote",
+}
 STAGES = {
     "traffic": "reading the trace and the model",
     "fleet": "searching for the number of nodes",
@@ -142,8 +151,18 @@ def _changed(scenario: Scenario, flags: dict[str, Any]) -> Scenario:
         model=replace(scenario.model, **model),
         assume={**scenario.assume, **dict(map(_assumed, flags["assumed"]))},
     )
-    check_scenario(changed, "flags")
+    try:
+        check_scenario(changed, "flags")
+    except ScenarioError as error:
+        raise ScenarioError(_in_flags(str(error))) from error
     return changed
+
+
+def _in_flags(text: str) -> str:
+    """An error about a field of the scenario, in the words of the flag that set it."""
+    for field, flag in FLAGS.items():
+        text = text.replace(f"flags: {field}", flag)
+    return text
 
 
 def _given(**values: Any) -> dict[str, Any]:  # noqa: ANN401 - any flag's value

@@ -25,7 +25,7 @@ Progress = Callable[[str], None]
 def evaluate(scenario: Scenario, progress: Progress = lambda _: None) -> Evaluation:
     """Is a tiered KV cache worth it here, how big should it be, and what would it do.
 
-    `progress` is told which stage begins: traffic, fleet, metrics, capacity, economics, verdict.
+    `progress` is told which stage begins: traffic, fleet, metrics, economics, capacity, verdict.
     Raises: InputError for what cannot be used, InfeasibleError when the model does not fit the hardware.
     """
     progress("traffic")

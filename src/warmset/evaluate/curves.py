@@ -32,15 +32,18 @@ def reuse_summary(fleet: FleetRange) -> ReuseSummary:
     """The exact curve, thinned for drawing, with the tiers of the plan on it."""
     inputs, curve = fleet.inputs, fleet.inputs.curve
     most = max(curve.most_blocks, 1)
-    capacities = np.unique(np.geomspace(1, most, NUM_POINTS).round().astype(np.int64))
     root = curve.at(_shared_root_capacity(fleet)).tokens
     unlimited = inputs.profile.unlimited.tokens
+    rise = _capacity_at(fleet, root + RISE_SHARE * (unlimited - root))
+    # The flat start needs one point, not fifty.
+    drawn = np.geomspace(max(rise / 10, 1), most, NUM_POINTS).round().astype(np.int64)
+    capacities = np.unique(np.append(drawn, 1))
     return ReuseSummary(
         unlimited_hit_tokens=unlimited,
         unlimited_token_hit_ratio=unlimited / inputs.profile.measured_tokens,
         points=tuple(_point(fleet, int(capacity)) for capacity in capacities),
         boundaries=_boundaries(fleet),
-        rise_start_blocks=_capacity_at(fleet, root + RISE_SHARE * (unlimited - root)),
+        rise_start_blocks=rise,
         plateau_start_blocks=_capacity_at(fleet, root + PLATEAU_SHARE * (unlimited - root)),
         working_sets=tuple(_working_set(fleet, window) for window in WINDOWS_S),
         token_hit_by_routing={routing: _hit_under(fleet, routing) for routing in ROUTINGS},

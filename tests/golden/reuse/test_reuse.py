@@ -32,7 +32,7 @@ READERS: dict[str, Callable[[Path], Trace]] = {
 # of a prompt longer than the cache. `kvcache_simulator_hit_blocks` does so too.
 SIMULATOR_LOSES = {"mooncake_conversation": set(), "mooncake_synthetic": {24, 48}}
 
-# Working sets, from ../shared/research/trace-facts.md section 3: window in seconds, mean and most blocks.
+# Working sets as published with the traces: window in seconds, mean and most blocks.
 WORKING_SETS = [
     ("mooncake_synthetic", 60, 5_395, 7_032),
     ("mooncake_synthetic", 600, 28_212, 36_216),

@@ -288,7 +288,7 @@ def test_the_built_in_scenario(evaluated):
     assert (found.traffic.num_requests, found.traffic.block_refs) == (12_031, 288_500)
     assert (found.traffic.unique_blocks, found.traffic.input_tokens) == (182_790, 144_793_823)
     assert found.reuse.unlimited_token_hit_ratio == pytest.approx(0.373624, abs=5e-7)
-    assert found.model.growth_bytes_per_token == 192_512  # kv-physics.md, section 2
+    assert found.model.growth_bytes_per_token == 192_512  # 2 x 94 layers x 4 KV heads x 128 x 2 bytes
     assert (found.hardware.num_gpus, found.hardware.tensor_parallel) == (8, 8)
     assert {row.code for row in found.findings} == {"clock_step"}
     assert "trace_too_short" in keys(found.verdict.reasons)

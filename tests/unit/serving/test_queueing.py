@@ -72,7 +72,7 @@ def agrees(waits: list[float], expected: float) -> None:
 
 
 def test_the_theory_itself():
-    # STYLE.md, 3.8: eight servers at load 0.9, mean service 1 s: Erlang C gives a mean wait of 0.877.
+    # Eight servers at load 0.9, mean service 1 s: Erlang C gives a mean wait of 0.877.
     assert mean_wait_mmc(8, 7.2, 1.0) == pytest.approx(0.877, abs=5e-4)
     # One server: the share that waits is the load, and Pollaczek-Khinchine with C² = 1 is M/M/1.
     assert erlang_c(1, 0.7) == pytest.approx(0.7)
