@@ -87,10 +87,8 @@ def _assumptions(assumptions: list[Assumption], group: str, voice: Voice) -> Tab
     for each in assumptions:
         number = show_fact(_as_people_say_it(each), voice.texts)
         name = voice.texts.or_humanised("assumptions.keys", each.key)
-        source = Cell(
-            voice.source_of(each.fact),
-            voice.say("document.item_separator").join(filter(None, (each.fact.date, each.fact.note))),
-        )
+        remarks = filter(None, (each.fact.date, voice.note_of(each.key, each.fact)))
+        source = Cell(voice.source_of(each.fact), voice.say("document.item_separator").join(remarks))
         rows.append(
             (
                 Cell(name, "" if each.fact.origin == "given" else each.key),

@@ -9,6 +9,8 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any, Literal
 
+from warmset.catalog import defaults
+
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
@@ -52,6 +54,11 @@ class Texts:
         """The name of a free-form key, or the key itself made readable."""
         return self._texts.get(f"{section}.{key}", key.replace("_", " ").capitalize())
 
+    def note_of_default(self, key: str) -> str:
+        """The note of one of the catalog's own defaults, which is English as it stands there."""
+        note = defaults()[key].note
+        return _notes_in_chinese().get(key, note) if self.language == "zh" else note
+
     def joined(self, parts: list[str]) -> str:
         """A list in one line, separated as the language does it."""
         return self("document.list_separator").join(parts)
@@ -90,6 +97,12 @@ _SEAM_LOOSE = re.compile(r"[\u4e00-\u9fff]\|[A-Za-z0-9<−]|[A-Za-z0-9%]\|[\u4e0
 def _catalog(language: Language) -> Mapping[str, str]:
     text = files(__package__).joinpath("locales", f"{language}.toml").read_text(encoding="utf-8")
     return MappingProxyType(dict(_flat(tomllib.loads(text), "")))
+
+
+@cache
+def _notes_in_chinese() -> Mapping[str, str]:
+    text = files(__package__).joinpath("locales", "notes.zh.toml").read_text(encoding="utf-8")
+    return MappingProxyType(tomllib.loads(text))
 
 
 def _flat(tree: dict[str, Any], prefix: str) -> Iterator[tuple[str, str]]:

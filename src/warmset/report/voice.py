@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
+from warmset.catalog import defaults
 from warmset.evaluation import BASELINES, Baseline, ByBaseline, Reason
 from warmset.facts import Estimate, Fact
 from warmset.report.document import Cell, Tone
@@ -51,6 +52,12 @@ class Voice:
     def source_of(self, fact: Fact) -> str:
         """Where an input comes from; what the user gave comes from the scenario."""
         return self.say("origins.given_source") if fact.origin == "given" else fact.source
+
+    def note_of(self, key: str, fact: Fact) -> str:
+        """Why an input is what it is. Only the notes of the catalog's defaults are translated."""
+        default = defaults().get(key)
+        is_default = default is not None and fact.note == default.note
+        return self.texts.note_of_default(key) if is_default else fact.note
 
     def seconds(self, duration_s: float) -> str:
         """A duration."""
