@@ -183,7 +183,9 @@ def _session_counts(evaluation: Evaluation, voice: Voice) -> Group:
             voice.counted(each.mean_active),
             _in_window(each.mean_dormant, "count", voice),
             _in_window(
-                each.mean_dormant / each.mean_sessions if each.mean_sessions and each.mean_dormant else None,
+                each.mean_dormant / each.mean_sessions
+                if each.mean_sessions and each.mean_dormant is not None
+                else None,
                 "ratio",
                 voice,
             ),

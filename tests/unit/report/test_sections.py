@@ -1,11 +1,21 @@
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support import evaluations
 from warmset.evaluation import BASELINES, Decision
 from warmset.report import KeyTable, key_table, verdict_sentence
+from warmset.report.document import Table
 from warmset.report.sections import build_document
+
+
+def table_of(document, key):
+    """The table of that key, in whatever group of whatever section it stands."""
+    blocks = [block for section in document.sections for block in section.blocks]
+    tables = [inner for block in blocks for inner in (block, *getattr(block, "blocks", ()))]
+    return next(table for table in tables if isinstance(table, Table) and table.key == key)
+
 
 OPENINGS = {
     "buy": ("Buy: ", "建议采购："),
@@ -105,3 +115,12 @@ def test_sections_in_their_order():
 def test_the_context_section_corrects_the_common_claim():
     assert "whole KV in HBM" in repr(build_document(evaluations.evaluation(), "en").sections)
     assert "KV 必须全部在显存里" in repr(build_document(evaluations.evaluation(), "zh").sections)
+
+
+@pytest.mark.parametrize(("dormant", "share"), [(0.0, "0.0 %"), (98.2, "50.0 %"), (None, "n/a")])
+def test_nobody_dormant_is_a_share_of_zero_and_not_unknown(dormant, share):
+    evaluation = evaluations.evaluation()
+    counts = replace(evaluation.capacity.session_counts[0], mean_sessions=196.4, mean_dormant=dormant)
+    capacity = replace(evaluation.capacity, session_counts=(counts,))
+    table = table_of(build_document(replace(evaluation, capacity=capacity), "en"), "session-counts")
+    assert table.rows[0][-1].text.replace("\u00a0", " ").startswith(share)
