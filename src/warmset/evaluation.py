@@ -47,6 +47,9 @@ MetricKey = Literal[
 ConcurrencyKey = Literal[
     "hbm_bound", "active_on_gpu", "total_in_system", "stable_under_load", "at_200k_context"
 ]
+ComplexityKind = Literal["component", "port", "watch", "failure"]
+AssumptionGroup = Literal["workload", "hardware", "model", "serving", "tiers", "prices"]
+"""Parts of the answer that an input belongs to, in the order of the report."""
 Decision = Literal["buy", "buy_for_latency", "marginal", "do_not_buy"]
 
 
@@ -244,7 +247,7 @@ class MetricRow(_Frozen, frozen=True, kw_only=True):
 class ComplexityItem(_Frozen, frozen=True, kw_only=True):
     """Something that must be run, opened, watched or kept consistent."""
 
-    kind: Literal["component", "port", "watch", "failure"]
+    kind: ComplexityKind
     key: str
     detail: str = ""
 
@@ -415,7 +418,7 @@ class Assumption(_Frozen, frozen=True, kw_only=True):
     """An input that the result rests on."""
 
     key: str
-    group: Literal["workload", "hardware", "model", "serving", "tiers", "prices"]
+    group: AssumptionGroup
     fact: Fact
 
 

@@ -156,7 +156,7 @@ def test_prefix_ids_and_content_ids_give_one_profile(requests):
 def test_window_blocks(requests, window_ms):
     counts = window_counts(requests, window_ms)
     window = window_blocks(profile_of(requests), window_ms)
-    assert window == (sum(counts) / len(counts), max(counts))
+    assert window == (sum(counts) / len(counts), max(counts), len(counts))
 
 
 @given(workloads(), ttls_ms)

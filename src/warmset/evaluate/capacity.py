@@ -74,13 +74,12 @@ def _session_count(fleet: FleetRange, window_s: int) -> SessionCount:
 def _dedup(fleet: FleetRange, window_s: int) -> DedupRow:
     """Means over consecutive windows of one length."""
     trace = fleet.inputs.trace
-    windows = int((trace.arrival_ms[-1] - trace.arrival_ms[0]) // (window_s * 1000)) + 1
-    physical = window_blocks(fleet.inputs.profile, window_s * 1000).mean_blocks
+    physical = window_blocks(fleet.inputs.profile, window_s * 1000)
     block = fleet.inputs.logical_bytes_per_token * trace.block_tokens
     return DedupRow(
         window_s=window_s,
-        logical_bytes=trace.block_refs * block // windows,
-        physical_bytes=round(physical * block),
+        logical_bytes=trace.block_refs * block // physical.num_windows,
+        physical_bytes=round(physical.mean_blocks * block),
     )
 
 
@@ -89,15 +88,11 @@ def _ttl(fleet: FleetRange, ttl_s: int) -> TtlRow:
     resident = resident_blocks(inputs.profile, ttl_s * 1000)
     block = inputs.block_bytes
     most = _most_bytes(fleet, ttl_s, resident.max_blocks * block, fits=resident.window_fits_trace)
-    stack = fleet.expected.stack("tiered", fleet.reference_nodes)
-    needed = most.mid or 0.0
-    fits: tuple[TierName, ...] = ()
-    if stack is not None:
-        fits = tuple(
-            tier
-            for tier, budget in zip(stack.tiers, fleet.expected.budgets, strict=True)
-            if budget.usable_blocks * fleet.reference_nodes * block >= needed
-        )
+    fits: tuple[TierName, ...] = tuple(
+        budget.tier
+        for budget in fleet.expected.budgets
+        if most.mid is not None and budget.usable_blocks * fleet.reference_nodes * block >= most.mid
+    )
     return TtlRow(
         ttl_s=ttl_s,
         token_hit_ratio=inputs.profile.hits(ttl_ms=ttl_s * 1000).tokens / inputs.profile.measured_tokens,
@@ -115,8 +110,7 @@ def _most_bytes(fleet: FleetRange, ttl_s: int, seen_bytes: int, *, fits: bool) -
     trace = fleet.inputs.trace
     half = trace.num_requests // 2
     span_s = max((int(trace.arrival_ms[-1]) - int(trace.arrival_ms[half])) / 1000, 1.0)
-    new = trace.num_blocks.astype(np.int64).copy()
-    np.subtract.at(new, fleet.inputs.profile.request, fleet.inputs.profile.length)
+    new = fleet.inputs.profile.new_blocks_per_request()
     block = fleet.inputs.block_bytes
     grown = float(new[half:].sum()) / span_s * ttl_s * block
     undivided = float(trace.num_blocks[half:].sum()) / span_s * ttl_s * block

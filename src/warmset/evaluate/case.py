@@ -140,9 +140,8 @@ class Case:
 
     def outcome(self, baseline: Baseline, num_nodes: int, load_factor: float = 1.0) -> ServingOutcome:
         """What becomes of the requests on so many nodes at so many times the load."""
-        load_factor = round(
-            load_factor, 4
-        )  # finer than the search for it, so that what is kept is found again
+        # Finer than the search for it, so that what is kept is found again.
+        load_factor = round(load_factor, 4)
         key = (baseline, num_nodes, load_factor)
         if key not in self._outcomes:
             workload = self.inputs.workload.sped_up(load_factor)
@@ -169,12 +168,17 @@ class Case:
         """How many times the offered load these nodes carry within the SLO."""
         return sustainable_load_factor(self.promise, lambda factor: self.outcome(baseline, num_nodes, factor))
 
+    def loaded_bytes(self, num_nodes: int) -> tuple[int, ...]:
+        """KV that `tiered` loads from each lower tier over the trace, on all nodes."""
+        tokens = self.hits("tiered", num_nodes).lower_tokens.sum(axis=0).tolist()
+        paths = self.load_paths("tiered", num_nodes)
+        return tuple(count * path.bytes_per_token for count, path in zip(tokens, paths, strict=True))
+
     def written_bytes(self, baseline: Baseline, num_nodes: int) -> int:
         """KV written to each lower tier over the trace, by all nodes: every whole chunk that was computed."""
         if baseline != "tiered" or len(self.budgets) == 1:
             return 0
-        hits, chunk = self.held(baseline, num_nodes), self.chunks.chunk_tokens
-        found = hits.hbm_tokens + hits.lower_tokens.sum(axis=1)
+        found, chunk = self.held(baseline, num_nodes).total_tokens, self.chunks.chunk_tokens
         chunks = np.maximum(self.inputs.trace.input_tokens // chunk - found // chunk, 0)
         return int(chunks.sum()) * self.chunks.chunk_bytes
 

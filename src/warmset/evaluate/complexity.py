@@ -1,4 +1,7 @@
-"""What must be run, opened, watched and kept consistent under each baseline."""
+"""What must be run, opened, watched and kept consistent under each baseline.
+
+Ports are the defaults of vLLM's server and of LMCache's multi-process server.
+"""
 
 from warmset.evaluate.fleet import FleetRange
 from warmset.evaluation import Baseline, ComplexityItem
@@ -36,7 +39,6 @@ REMOTE = (
     ComplexityItem(kind="port", key="remote_rpc"),
     ComplexityItem(kind="failure", key="remote_unreachable"),
 )
-"""Ports are the defaults of vLLM's server and of LMCache's multi-process server."""
 
 
 def complexity(fleet: FleetRange) -> dict[Baseline, tuple[ComplexityItem, ...]]:

@@ -58,7 +58,7 @@ def _hit_under(fleet: FleetRange, routing: Routing) -> dict[Baseline, float]:
     ratios: dict[Baseline, float] = {}
     for baseline in BASELINES:
         hits = fleet.expected.routed_hits(baseline, fleet.reference_nodes, routing)
-        ratios[baseline] = int(hits.hbm_tokens.sum() + hits.lower_tokens.sum()) / total
+        ratios[baseline] = int(hits.total_tokens.sum()) / total
     return ratios
 
 

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from math import isfinite
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -17,15 +17,13 @@ from warmset.catalog import (
     server_price,
 )
 from warmset.errors import ScenarioError
-from warmset.evaluation import Assumption
+from warmset.evaluation import Assumption, AssumptionGroup
 from warmset.facts import Fact
 from warmset.scenario import Assumed, Scenario
 from warmset.units import HOURS_PER_YEAR
 
 Corner = Literal["unfavourable", "expected", "favourable"]
 CORNERS: tuple[Corner, ...] = ("unfavourable", "expected", "favourable")
-
-Group = Literal["workload", "hardware", "model", "serving", "tiers", "prices"]
 
 GPU_FIELDS = {
     "gpu_memory_bytes": "memory_bytes_per_gpu",
@@ -124,11 +122,11 @@ class FactBook:
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was used, by group."""
         listed = (Assumption(key=key, group=group_of(key), fact=fact) for key, fact in self._used.items())
-        order: tuple[Group, ...] = ("workload", "hardware", "model", "serving", "tiers", "prices")
+        order = get_args(AssumptionGroup)
         return tuple(sorted(listed, key=lambda assumption: order.index(assumption.group)))
 
 
-def group_of(key: str) -> Group:
+def group_of(key: str) -> AssumptionGroup:
     """The part of the answer that a fact belongs to."""
     if any(word in key for word in ("price", "staff", "years", "cny_per", "pue", "power", "dwpd")):
         return "prices"
@@ -247,7 +245,7 @@ def in_currency(book: FactBook, key: str, currency: str) -> Fact:
 def given_assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     """What the user decided, as inputs beside the others."""
 
-    def given(key: str, group: Group, value: float, unit: str) -> Assumption:
+    def given(key: str, group: AssumptionGroup, value: float, unit: str) -> Assumption:
         fact = Fact(value=value, unit=unit, origin="given", source="scenario")
         return Assumption(key=key, group=group, fact=fact)
 

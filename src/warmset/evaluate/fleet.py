@@ -15,7 +15,6 @@ from warmset.evaluation import BASELINES, Baseline, ByBaseline
 from warmset.facts import Estimate, exact
 from warmset.serving import ServingOutcome
 
-Bools = npt.NDArray[np.bool_]
 ReferenceSource = Literal["engine", "given", "cap"]
 SLO_NOT_MET = "slo_not_met"
 
@@ -148,8 +147,7 @@ def build_fleet(inputs: Inputs, cases: dict[Corner, Case]) -> FleetRange:
 
 def hit_tokens(case: Case, baseline: Baseline, num_nodes: int) -> npt.NDArray[np.int64]:
     """Hit tokens of every request in all tiers together."""
-    hits = case.hits(baseline, num_nodes)
-    return np.asarray(hits.hbm_tokens + hits.lower_tokens.sum(axis=1))
+    return case.hits(baseline, num_nodes).total_tokens
 
 
 def total_hit_tokens(fleet: FleetRange) -> dict[Baseline, int]:

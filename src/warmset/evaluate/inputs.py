@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 
 from warmset.catalog import find_accelerator
@@ -24,6 +23,7 @@ class Inputs:
     scenario: Scenario
     spec: ModelSpec
     max_context_tokens: int
+    """Of the deployment; `spec` keeps what the config says."""
     book: FactBook
     accelerator_name: str
     trace: Trace
@@ -81,8 +81,6 @@ def gather_inputs(scenario: Scenario) -> Inputs:
     if arrivals.finding is not None:
         findings.append(arrivals.finding)
     findings.extend(_beyond_context(trace, context_tokens))
-    if scenario.model.max_context_tokens is not None:
-        spec = msgspec.structs.replace(spec, max_context_tokens=context_tokens)
     return Inputs(
         scenario=scenario,
         spec=spec,

@@ -139,7 +139,8 @@ class _Gains:
         self.gpu_seconds_saved = self._named("gpu_seconds_saved", self._engine_seconds_saved)
         self.load_seconds = self._named("load_seconds", self._mean_load_s)
         self.queue_seconds_saved = self._named("queue_seconds_saved", self._queue_seconds_saved)
-        self.bytes_loaded = NamedEstimate(key="bytes_loaded", value=exact(self._loaded_bytes(), "bytes"))
+        loaded = sum(fleet.expected.loaded_bytes(fleet.reference_nodes))
+        self.bytes_loaded = NamedEstimate(key="bytes_loaded", value=exact(loaded, "bytes"))
         written = fleet.expected.written_bytes("tiered", fleet.reference_nodes)
         self.bytes_written = NamedEstimate(key="bytes_written", value=exact(written, "bytes"))
 
@@ -164,12 +165,6 @@ class _Gains:
     def _queue_seconds_saved(self, case: Case) -> float:
         engine, tiered = self._outcomes(case)
         return float((engine.wait_s - tiered.wait_s).mean())
-
-    def _loaded_bytes(self) -> int:
-        case = self._fleet.expected
-        tokens = case.hits("tiered", self._fleet.reference_nodes).lower_tokens.sum(axis=0)
-        paths = case.load_paths("tiered", self._fleet.reference_nodes)
-        return sum(int(count) * path.bytes_per_token for count, path in zip(tokens, paths, strict=True))
 
 
 def total_flops(fleet: FleetRange, baseline: Baseline) -> float:

@@ -34,10 +34,8 @@ def recommended_sizes(fleet: FleetRange) -> tuple[RecommendedSize, ...]:
     """
     tiers = [tier for tier in LOWER_TIERS if fleet.sizes[tier] > 0]
     prices = _without_staff(prices_at(fleet.inputs, "mid"))
-    given, engine_cost = (
-        _choice(fleet, fleet.expected, prices),
-        _cost_per_hour(fleet, fleet.expected, "engine", prices),
-    )
+    given = _choice(fleet, fleet.expected, prices)
+    engine_cost = _cost_per_hour(fleet, fleet.expected, "engine", prices)
     if given is None or engine_cost is None:
         return tuple(_row(fleet, tier, None, "slo_not_met", None, None) for tier in tiers)
     choices = [given]

@@ -90,10 +90,8 @@ def tier_traffic(fleet: FleetRange) -> tuple[TierTraffic, ...]:
     written = case.written_bytes("tiered", nodes)
     in_hbm = int(engine_hits.hbm_tokens.sum()), int(tiered_hits.hbm_tokens.sum())
     rows = [_tier_row("hbm", *in_hbm, loaded_bytes=0, written_bytes=0)]
-    lower_hits = tiered_hits.lower_tokens.sum(axis=0)
-    paths = case.load_paths("tiered", nodes)
-    for budget, path, tokens in zip(case.budgets[1:], paths, lower_hits.tolist(), strict=True):
-        loaded = tokens * path.bytes_per_token
+    lower_hits = tiered_hits.lower_tokens.sum(axis=0).tolist()
+    for budget, tokens, loaded in zip(case.budgets[1:], lower_hits, case.loaded_bytes(nodes), strict=True):
         rows.append(_tier_row(budget.tier, 0, tokens, loaded_bytes=loaded, written_bytes=written))
     return tuple(rows)
 

@@ -9,10 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from warmset.report.charts import BarChart, Chart, RangeChart, embedded
 from warmset.report.document import Document, Table
-from warmset.report.texts import Texts
-
-_BASES = ("exact", "analytic")
-_ORIGINS = ("measured", "published", "vendor", "assumed", "given")
+from warmset.report.texts import TAG_SECTIONS, Texts
 
 
 def render_document(document: Document, *, other_language_file: str = "", json_file: str = "") -> str:
@@ -57,10 +54,9 @@ def _chart_class(chart: Chart) -> str:
 
 
 def _tags(texts: Texts) -> dict[str, dict[str, str]]:
-    sections = dict.fromkeys(_BASES, "basis") | dict.fromkeys(_ORIGINS, "origins")
     return {
         name: {"text": texts(f"{section}.{name}"), "hint": texts(f"{section}.{name}_hint")}
-        for name, section in sections.items()
+        for name, section in TAG_SECTIONS.items()
     }
 
 

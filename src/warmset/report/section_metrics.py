@@ -1,11 +1,12 @@
 """The thirteen rows, the traffic by kind, the longest context and the five kinds of concurrency."""
 
-from typing import Literal, get_args
+from typing import get_args
 
 from warmset.evaluation import (
     BASELINES,
     Baseline,
     ComplexityItem,
+    ComplexityKind,
     Evaluation,
     MetricRow,
     TrafficKind,
@@ -15,14 +16,10 @@ from warmset.report.document import Block, Bullets, Cell, Entry, Group, Prose, S
 from warmset.report.figures_bars import hits_figure, kinds_figure
 from warmset.report.figures_curves import goodput_figure, occupancy_figure, throughput_figure, ttft_figure
 from warmset.report.numbers import show
+from warmset.report.texts import TAG_SECTIONS
 from warmset.report.voice import LOWER_IS_BETTER, Voice
 
-_ASPECTS: tuple[Literal["component", "port", "watch", "failure"], ...] = (
-    "component",
-    "port",
-    "watch",
-    "failure",
-)
+_ASPECTS: tuple[ComplexityKind, ...] = get_args(ComplexityKind)
 _HEADLINES = ("p95", "mean", "total", "p50")
 
 
@@ -291,8 +288,7 @@ def reading_section(evaluation: Evaluation, voice: Voice) -> Section:
     )
     tags = tuple(
         (Cell("", tag=name), Cell(voice.say(f"{section}.{name}_hint")))
-        for section, names in (("basis", ("exact", "analytic")), ("origins", _ORIGINS))
-        for name in names
+        for name, section in TAG_SECTIONS.items()
     )
     notes = ("basis", "intervals", "units", "unknown")
     blocks: tuple[Block, ...] = (
@@ -302,9 +298,6 @@ def reading_section(evaluation: Evaluation, voice: Voice) -> Section:
         Bullets(voice.heads("reading", *notes)),
     )
     return Section("reading", *voice.titled("reading"), blocks)
-
-
-_ORIGINS = ("measured", "published", "vendor", "assumed", "given")
 
 
 def _definition(baseline: Baseline, voice: Voice) -> str:

@@ -4,14 +4,13 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from warmset.evaluation import Assumption, Evaluation
+from warmset.evaluation import Assumption, AssumptionGroup, Evaluation
 from warmset.facts import Fact
 from warmset.report.document import Block, Bullets, Cell, Group, Section, Table
 from warmset.report.figures_bars import costs_figure
 from warmset.report.numbers import show_fact
 from warmset.report.voice import Voice
 
-_GROUPS = get_args(Assumption.__annotations__["group"])
 _TERMS = ("kv", "prefill", "block", "hit", "slo", "goodput", "working_set", "inclusive", "parked", "payback")
 
 
@@ -76,7 +75,7 @@ def assumptions_section(evaluation: Evaluation, voice: Voice) -> Section:
     """Every input with its provenance."""
     groups = tuple(
         Group(voice.say(f"assumptions.groups.{name}"), "", (_assumptions(found, name, voice),))
-        for name in _GROUPS
+        for name in get_args(AssumptionGroup)
         if (found := [each for each in evaluation.assumptions if each.group == name])
     )
     return Section("assumptions", *voice.titled("assumptions"), groups)

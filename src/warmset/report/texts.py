@@ -7,12 +7,16 @@ from functools import cache
 from importlib.resources import files
 from string import Formatter
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from warmset.catalog import defaults
+from warmset.facts import Basis, Origin
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
+TAG_SECTIONS: dict[str, str] = dict.fromkeys(get_args(Basis), "basis") | dict.fromkeys(
+    get_args(Origin), "origins"
+)
+"""The section of the catalog that explains each tag of a number."""
 
 MISSING = "⟦{}⟧"
 """How a text or a placeholder that nobody wrote shows up: visible to a reader, easy to find for a test."""
@@ -54,9 +58,8 @@ class Texts:
         """The name of a free-form key, or the key itself made readable."""
         return self._texts.get(f"{section}.{key}", key.replace("_", " ").capitalize())
 
-    def note_of_default(self, key: str) -> str:
-        """The note of one of the catalog's own defaults, which is English as it stands there."""
-        note = defaults()[key].note
+    def note_of_default(self, key: str, note: str) -> str:
+        """The note of one of the catalog's own defaults, given in English as it stands there."""
         return _notes_in_chinese().get(key, note) if self.language == "zh" else note
 
     def joined(self, parts: list[str]) -> str:

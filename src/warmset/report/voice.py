@@ -57,7 +57,7 @@ class Voice:
         """Why an input is what it is. Only the notes of the catalog's defaults are translated."""
         default = defaults().get(key)
         is_default = default is not None and fact.note == default.note
-        return self.texts.note_of_default(key) if is_default else fact.note
+        return self.texts.note_of_default(key, fact.note) if is_default else fact.note
 
     def seconds(self, duration_s: float) -> str:
         """A duration."""

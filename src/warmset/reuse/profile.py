@@ -71,15 +71,16 @@ class ReuseProfile:
         np.add.at(per_request, self.request, self._blocks_hit(capacity_blocks, None))
         return per_request
 
+    def new_blocks_per_request(self) -> Int64s:
+        """Blocks of every request that no earlier one had."""
+        return self.trace.num_blocks - self.hit_blocks_per_request()
+
     def blocks_touched_again(self) -> int:
         """Distinct blocks that any later request touched; the others were stored for nothing.
 
         A block's second touch is the one whose run is still owned by the request that brought the block.
         """
-        known = self.trace.num_blocks.astype(np.int64)
-        np.subtract.at(known, self.request, self.length)
-        known_before = self.trace.num_blocks - known
-        first_new = np.maximum(self.depth - 1, known_before[self.owner])
+        first_new = np.maximum(self.depth - 1, self.hit_blocks_per_request()[self.owner])
         return int(np.maximum(self.depth - 1 + self.length - first_new, 0).sum())
 
     def measured_runs(self) -> npt.NDArray[np.bool_]:

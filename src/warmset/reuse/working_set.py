@@ -18,6 +18,7 @@ class WindowBlocks(NamedTuple):
 
     mean_blocks: float
     max_blocks: int
+    num_windows: int
 
 
 class ResidentBlocks(NamedTuple):
@@ -34,10 +35,10 @@ def window_blocks(profile: ReuseProfile, window_ms: int) -> WindowBlocks:
     trace = profile.trace
     window = (trace.arrival_ms - trace.arrival_ms[0]) // window_ms
     distinct = np.zeros(int(window[-1]) + 1, dtype=np.int64)
-    np.add.at(distinct, window, _new_blocks(profile))
+    np.add.at(distinct, window, profile.new_blocks_per_request())
     first_touch_in_window = window[profile.owner] < window[profile.request]
     np.add.at(distinct, window[profile.request[first_touch_in_window]], profile.length[first_touch_in_window])
-    return WindowBlocks(float(distinct.sum() / distinct.size), int(distinct.max()))
+    return WindowBlocks(float(distinct.sum() / distinct.size), int(distinct.max()), distinct.size)
 
 
 def resident_blocks(profile: ReuseProfile, ttl_ms: int) -> ResidentBlocks:
@@ -52,18 +53,12 @@ def resident_blocks(profile: ReuseProfile, ttl_ms: int) -> ResidentBlocks:
     back_ms = trace.arrival_ms[profile.request[expired]]
     lengths = profile.length[expired].astype(np.int64)
     when = np.concatenate([trace.arrival_ms, back_ms, gone_ms, trace.arrival_ms + ttl_ms + 1])
-    change = np.concatenate([_new_blocks(profile), lengths, -lengths, -_owned_at_end(profile)])
+    change = np.concatenate([profile.new_blocks_per_request(), lengths, -lengths, -_owned_at_end(profile)])
     moments, level = step_levels(when, change)
     fits = end - start >= ttl_ms
     return ResidentBlocks(
         time_mean(moments, level, start + ttl_ms if fits else start, end), int(level.max()), fits
     )
-
-
-def _new_blocks(profile: ReuseProfile) -> Int64s:
-    new = profile.trace.num_blocks.astype(np.int64)
-    np.subtract.at(new, profile.request, profile.length)
-    return new
 
 
 def _owned_at_end(profile: ReuseProfile) -> Int64s:

@@ -39,6 +39,11 @@ class RequestHits:
     hbm_tokens: Int64s
     lower_tokens: Int64s
 
+    @property
+    def total_tokens(self) -> Int64s:
+        """Hit tokens of each request in all tiers together."""
+        return np.asarray(self.hbm_tokens + self.lower_tokens.sum(axis=1))
+
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
@@ -73,9 +78,8 @@ def serve(workload: Workload, hits: RequestHits, fleet: Fleet) -> ServingOutcome
     and contexts cost. The mean batch follows from Little's law, TPOT from the share of time in prefill.
     """
     hits = worth_loading(workload, hits, fleet)
-    cached = hits.hbm_tokens + hits.lower_tokens.sum(axis=1)
     # The last prompt token is always computed.
-    new = np.maximum(workload.input_tokens - cached, 1)
+    new = np.maximum(workload.input_tokens - hits.total_tokens, 1)
     compute_s = fleet.engine.prefill_compute_s(new, workload.input_tokens - new)
     chunk_s = float(compute_s.sum()) / max(1.0, float(new.sum()) / fleet.engine.rates.prefill_chunk_tokens)
     load_s, fixed_s = _load_times(hits, fleet)
@@ -91,8 +95,7 @@ def worth_loading(workload: Workload, hits: RequestHits, fleet: Fleet) -> Reques
     """The hits that are loaded: all of them, or those that load sooner than they are computed again."""
     if not fleet.recompute_when_faster or not fleet.paths:
         return hits
-    lower = hits.lower_tokens.sum(axis=1)
-    new = np.maximum(workload.input_tokens - hits.hbm_tokens - lower, 1)
+    new = np.maximum(workload.input_tokens - hits.total_tokens, 1)
     with_load = fleet.engine.prefill_compute_s(new, workload.input_tokens - new)
     all_new = np.maximum(workload.input_tokens - hits.hbm_tokens, 1)
     without = fleet.engine.prefill_compute_s(all_new, workload.input_tokens - all_new)

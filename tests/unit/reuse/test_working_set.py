@@ -14,12 +14,12 @@ def profile_at(*timed: tuple[int, tuple[int, ...]]):
 def test_windows_count_a_block_once_each():
     profile = profile_at((100, (1, 2)), (104, (1, 2, 3)), (110, (1,)), (131, (9,)))
     # [100, 110): 1 2 3   [110, 120): 1   [120, 130): none   [130, 140): 9
-    assert window_blocks(profile, 10) == WindowBlocks(5 / 4, 3)
+    assert window_blocks(profile, 10) == WindowBlocks(5 / 4, 3, 4)
 
 
 def test_one_window_holds_the_trace():
     profile = profile_at((0, (1, 2)), (9, (1, 3)))
-    assert window_blocks(profile, 10) == WindowBlocks(3.0, 3)
+    assert window_blocks(profile, 10) == WindowBlocks(3.0, 3, 1)
 
 
 def test_a_block_stays_up_to_and_including_its_time_to_live():
@@ -44,10 +44,10 @@ def test_a_trace_of_one_moment():
     profile = profile_at((5, (1, 2)), (5, (1, 3)))
     assert resident_blocks(profile, 60) == ResidentBlocks(3.0, 3, window_fits_trace=False)
     assert resident_blocks(profile, 0) == ResidentBlocks(3.0, 3, window_fits_trace=True)
-    assert window_blocks(profile, 60) == WindowBlocks(3.0, 3)
+    assert window_blocks(profile, 60) == WindowBlocks(3.0, 3, 1)
 
 
 def test_no_blocks_at_all():
     profile = profile_at((0, ()), (10, ()))
     assert resident_blocks(profile, 5) == ResidentBlocks(0.0, 0, window_fits_trace=True)
-    assert window_blocks(profile, 5) == WindowBlocks(0.0, 0)
+    assert window_blocks(profile, 5) == WindowBlocks(0.0, 0, 3)
