@@ -171,6 +171,13 @@ def test_recomputing_what_would_load_slowly_repairs_it(evaluated):
     assert found.economics.nodes.tiered == found.economics.nodes.engine
 
 
+def test_reuse_that_hbm_already_has_is_a_reason_against_tiers(evaluated):
+    """One prompt for all lies in HBM from the second request on; sixty long chats do not fit there."""
+    found = evaluated("same_at_once")
+    assert reason(found, "reuse_already_in_hbm").numbers["share"].mid == 1
+    assert "reuse_already_in_hbm" not in keys(evaluated("cheap_tiers").verdict.reasons)
+
+
 def test_an_slo_that_nothing_meets(evaluated):
     found = evaluated("impossible_slo")
     assert found.verdict.decision == "do_not_buy"

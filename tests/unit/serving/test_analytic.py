@@ -56,6 +56,16 @@ def test_idle_engines_decode_at_the_free_step_time():
     assert found.tpot_s.tolist() == pytest.approx([0.007 + (100 + 11 / 2) * 20 / 2e6] * 50)
 
 
+def test_a_step_beside_a_prefill_is_never_faster_than_one_alone():
+    """Prompts of a token take a millisecond, a decode step alone seven; one request in a hundred decodes."""
+    outputs = np.where(np.arange(400) % 100 == 0, 50, 1)
+    found = serve(
+        workload(np.arange(400) * 0.003, 1, outputs), hits(400), fleet(engine(prefill_chunk_tokens=1))
+    )
+    assert found.prefill_busy_ratio > 0.3
+    assert np.nanmin(found.tpot_s) >= 0.007
+
+
 def test_the_last_prompt_token_is_always_computed():
     everything, all_but_one = (
         serve(workload([0.0], 100), hits(1, hbm=cached), fleet(engine())) for cached in (100, 99)

@@ -101,3 +101,14 @@ def test_a_remote_pool_is_one_for_all_nodes(requests, blocks, nodes):
     local = hit_tokens_by_tier(profile, tiers(*blocks[:3]), nodes, "round_robin").sum(axis=1)
     assert found.sum(axis=1).tolist() == np.maximum(local, pooled).tolist()
     assert found[:, :3].sum(axis=1).tolist() == local.tolist()
+
+
+@given(workloads(), sizes.filter(lambda blocks: len(blocks) == 4), st.integers(2, 4))
+def test_an_exclusive_remote_pool_adds_what_one_node_holds_above_it(requests, blocks, nodes):
+    ordered = sorted(requests, key=lambda request: request.arrival_ms)
+    profile = profile_reuse(make_trace(requests))
+    local = hit_tokens_by_tier(profile, tiers(*blocks[:3], inclusive=False), nodes, "round_robin").sum(axis=1)
+    reach = blocks[3] * nodes + sum(blocks[:3])
+    pooled = hit_tokens(ordered, hit_blocks(ordered, reach), BLOCK_TOKENS)
+    found = hit_tokens_by_tier(profile, tiers(*blocks, inclusive=False), nodes, "round_robin")
+    assert found.sum(axis=1).tolist() == np.maximum(local, pooled).tolist()
