@@ -26,6 +26,7 @@ SMALL: dict[str, Case] = {
     ),
     "impossible_slo": (CHAT, {"slo": {"ttft": "1ms"}}),
     "no_tiers": (CHAT, {"tiers": {"dram": "0GB", "nvme": "0GB"}}),
+    "dram_alone": (CHAT, {"tiers": {"nvme": "0GB"}}),
     "two_engines_a_node": (CHAT, {"hardware": {"gpus_per_node": 8, "tensor_parallel": 4}}),
     "mla": (CHAT, {"model": {"name": "DeepSeek-V3"}, "hardware": {"gpu": "H200", "gpus_per_node": 8}}),
     "usd": (CHAT, {"currency": "USD"}),

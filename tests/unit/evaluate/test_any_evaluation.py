@@ -157,6 +157,27 @@ def test_budgets_add_up(evaluation):
         assert budget.usable_blocks >= 0
 
 
+def lines_by_tier(evaluation: Evaluation) -> dict[str, dict[str, int]]:
+    return {
+        budget.tier: {line.key: line.size_bytes for line in budget.lines}
+        for budget in evaluation.tier_budgets
+    }
+
+
+def test_the_index_of_all_lower_tiers_lies_in_dram(evaluated):
+    """A chunk of 256 tokens: 8 ranks of 48,128 bytes a token, which needs no padding; 1,024 + 8 x 200 bytes
+    of metadata and index for each (`catalog/defaults.toml`)."""
+    lines = lines_by_tier(evaluated("built_in"))
+    chunks = (2**40 + 14 * 10**12) / (256 * 8 * 48_128)
+    assert lines["dram"]["metadata"] == pytest.approx(-chunks * 2624, abs=1)
+    assert "metadata" not in lines["nvme"]
+
+
+def test_dram_is_a_staging_buffer_only_for_what_lies_below_it(evaluated):
+    assert lines_by_tier(evaluated("chat"))["dram"]["staging"] < 0
+    assert "staging" not in lines_by_tier(evaluated("dram_alone"))["dram"]
+
+
 def test_only_computed_tokens_are_written(evaluation):
     total = evaluation.traffic.input_tokens
     computed = total - sum(tier.hit_tokens["tiered"] for tier in evaluation.tier_traffic)
