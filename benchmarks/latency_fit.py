@@ -162,7 +162,7 @@ def silicon(rows: list[Row], left_out: LeftOut, kv: KvLayoutName | Literal["by e
 def role_of(row: Row, run: Engine, concurrency: int) -> str:
     if row.gpu not in CHOSEN_GPUS or row.precision == "int4":
         return "others"
-    if run.times.spec.feed_forward.num_experts:
+    if run.times.spec.num_moe_layers:
         return "routed"
     return "dense" if concurrency <= MOST_CHOSEN else "dense, many"
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from warmset.catalog import find_accelerator
+from warmset.errors import UnsupportedModelError
 from warmset.evaluate.engine import engine_times, load_path
 from warmset.evaluate.facts_used import CORNERS, Corner, FactBook, collect_facts
 from warmset.evaluation import TierName
@@ -88,10 +89,12 @@ class Engine(NamedTuple):
 
     def path(self, tier: TierName) -> LoadPath:
         stored = self.times.kv_bytes_per_token
-        if self.times.spec.latent is not None:
+        if self.times.spec.is_latent:
             stored //= self.times.num_gpus
         return load_path(tier, self.times, stored, 0.0, self.book, self.corner)
 
+
+FITTED_CLASSES = {"MHA", "GQA", "MQA", "MLA"}
 
 Engines = tuple[Engine, ...]
 """The same engine at every corner, in the order of `CORNERS`."""
@@ -159,9 +162,16 @@ def point(group: str, runs: Engines, predict: Callable[[Engine], float], measure
 
 
 def spec_of(model: str) -> ModelSpec:
+    """The model, if its attention is of a kind that the latency model was fitted on.
+
+    Raises: UnsupportedModelError for windows, states, indexes and other classes.
+    """
     if model in {"QwQ-32B", "Qwen2.5-32B"}:
         return resolve_config(QWQ_32B, model)
-    return load_model(MODELS.get(model, model.rpartition("/")[2]))
+    spec = load_model(MODELS.get(model, model.rpartition("/")[2]))
+    if spec.cache_class not in FITTED_CLASSES:
+        raise UnsupportedModelError(f"{spec.name}: times of {spec.cache_class} are not fitted")
+    return spec
 
 
 def at_once(

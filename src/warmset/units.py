@@ -42,7 +42,8 @@ def parse_bytes(text: str) -> int:
     number, unit = _split(text, "size", "1TiB")
     if not unit:
         raise InputError(
-            f"size {text!r} has no unit: write {text.strip()}GB (10^9 bytes) or {text.strip()}GiB (2^30)"
+            f"size {text!r} has no unit: write {text.strip()}B (bytes), {text.strip()}GB (10^9) or "
+            f"{text.strip()}GiB (2^30)"
         )
     factor = _BYTES_BY_FOLDED_UNIT.get(unit.lower())
     if factor is None:
@@ -51,6 +52,18 @@ def parse_bytes(text: str) -> int:
     if size != size.to_integral_value():
         raise InputError(f"size {text!r} is not a whole number of bytes")
     return int(size)
+
+
+def parse_logged_bytes(text: str) -> int:
+    """Bytes of a size as logs print it, with more decimals than whole bytes have; rounded down.
+
+    Raises: InputError when the unit is missing or unknown.
+
+    >>> parse_logged_bytes("80.53 GiB")
+    86468429086
+    """
+    number, unit = _split(text, "size", "1TiB")
+    return int(number * parse_bytes(f"1{unit}")) if unit else parse_bytes(text)
 
 
 def parse_seconds(text: str) -> float:

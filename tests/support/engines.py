@@ -15,22 +15,31 @@ from typing import Any
 import numpy as np
 
 from warmset.model import ModelSpec
-from warmset.model.spec import FeedForward
+from warmset.model.spec import Attention, Cache, FeedForward, KvHeads, Layer, Mixer
 from warmset.serving import EngineTimes, Fleet, LoadPath, RequestHits, Workload
 from warmset.serving.latency import EngineRates
 
 TINY = ModelSpec(
     name="tiny",
     model_type="test",
-    num_layers=1,
+    cache_class="MHA",
     hidden_size=10,
-    num_heads=1,
-    num_kv_heads=1,
-    key_head_size=5,
-    value_head_size=5,
-    feed_forward=FeedForward(num_dense_layers=1, dense_intermediate_size=10),
     vocab_size=10,
     tied_embeddings=False,
+    layers=(
+        Layer(
+            mixers=(
+                Mixer(
+                    caches=(Cache(entry=KvHeads(num_heads=1, key_size=5, value_size=5)),),
+                    attentions=(Attention(num_heads=1, key_size=5, value_size=5),),
+                    split_parameters=100,
+                    kv_parameters=100,
+                ),
+            ),
+            feed_forward=FeedForward(dense_parameters=300),
+            norm_parameters=20,
+        ),
+    ),
 )
 ROUND_RATES: dict[str, Any] = {
     "gemm_flops_per_s": 1e6,
@@ -55,7 +64,6 @@ def engine(num_gpus: int = 1, **rates: Any) -> EngineTimes:
     return EngineTimes(
         spec=TINY,
         weight_format="bf16",
-        kv_layout="bf16",
         num_gpus=num_gpus,
         kv_bytes_per_token=20,
         rates=EngineRates(**(ROUND_RATES | rates)),

@@ -189,7 +189,7 @@ def test_wrong_types_name_their_place_and_what_may_stand_there(change, says):
         ({"slo": {"ttft": "9" * 400 + "s"}}, "slo.ttft is inf"),
         ({"slo": {"percentile": 0}}, "slo.percentile is 0: it must lie between 1 and 100"),
         ({"slo": {"percentile": 101}}, "slo.percentile is 101"),
-        ({"tiers": {"dram": "512"}}, "tiers.dram: size '512' has no unit: write 512GB"),
+        ({"tiers": {"dram": "512"}}, "tiers.dram: size '512' has no unit: write 512B"),
         ({"tiers": {"nvme": "14 terabytes"}}, "tiers.nvme: size '14 terabytes': unit 'terabytes'"),
         ({"tiers": {"remote": "-1GB"}}, "tiers.remote: size '-1GB' cannot be read"),
         ({"tiers": {"dram": "2000PB"}}, "tiers.dram is 2000000000000000000 bytes: it must be at most"),

@@ -46,7 +46,7 @@ def test_sizes(text, size):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("512", "has no unit: write 512GB (10^9 bytes) or 512GiB (2^30)"),
+        ("512", "has no unit: write 512B (bytes), 512GB (10^9) or 512GiB (2^30)"),
         ("1 parsec", "unit 'parsec' is not one of B, kB"),
         ("0.5B", "not a whole number of bytes"),
         ("1.0001KiB", "not a whole number of bytes"),

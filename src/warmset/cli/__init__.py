@@ -10,7 +10,12 @@ import click
 import warmset
 from warmset.errors import WarmsetError
 
-VERBS = {"evaluate": "warmset.cli.evaluate", "curve": "warmset.cli.curve", "size": "warmset.cli.size"}
+VERBS = {
+    "evaluate": "warmset.cli.evaluate",
+    "curve": "warmset.cli.curve",
+    "size": "warmset.cli.size",
+    "catalog": "warmset.cli.catalog",
+}
 
 
 class _Verbs(click.Group):

@@ -47,7 +47,7 @@ def chunk_format(inputs: Inputs) -> ChunkFormat:
     chunk_tokens = int(book.fact("chunk_tokens").value)
     return ChunkFormat(
         chunk_tokens=chunk_tokens,
-        ranks=1 if inputs.spec.latent is not None else inputs.scenario.hardware.gpus_per_engine,
+        ranks=1 if inputs.spec.is_latent else inputs.scenario.hardware.gpus_per_engine,
         bytes_per_rank=chunk_tokens * inputs.bytes_per_token_per_gpu,
         alignment_bytes=int(book.fact("alignment_bytes").value),
     )

@@ -2,7 +2,7 @@
 
 from warmset.evaluate.facts_used import Corner, FactBook
 from warmset.evaluation import TierName
-from warmset.model import ModelSpec, growth_bytes_per_token_per_gpu
+from warmset.model import ModelSpec, growth_bytes_per_token_per_gpu, kv_layout
 from warmset.scenario import ModelChoice
 from warmset.serving import EngineTimes, LoadPath
 from warmset.serving.latency import EngineRates
@@ -15,9 +15,8 @@ def engine_times(
     return EngineTimes(
         spec=spec,
         weight_format=model.weights,
-        kv_layout=model.kv,
         num_gpus=num_gpus,
-        kv_bytes_per_token=num_gpus * growth_bytes_per_token_per_gpu(spec, model.kv, num_gpus),
+        kv_bytes_per_token=num_gpus * growth_bytes_per_token_per_gpu(spec, kv_layout(model.kv), num_gpus),
         rates=_rates(spec, model, num_gpus, book, corner),
     )
 
@@ -25,10 +24,10 @@ def engine_times(
 def _rates(spec: ModelSpec, model: ModelChoice, num_gpus: int, book: FactBook, corner: Corner) -> EngineRates:
     alone = num_gpus == 1
     bandwidth = num_gpus * book.fact("gpu_memory_bandwidth").value
-    routed = bool(spec.feed_forward.num_experts)
+    routed = spec.num_moe_layers > 0
     layers_s = 0.0 if alone else spec.num_layers * book.fact("decode_all_reduce_s_per_layer").value
     if routed:
-        layers_s += spec.feed_forward.num_moe_layers * book.fact("decode_moe_s_per_layer").value
+        layers_s += spec.num_moe_layers * book.fact("decode_moe_s_per_layer").value
     bf16 = book.fact("gpu_bf16_flops").value
     return EngineRates(
         gemm_flops_per_s=num_gpus * _gemm_peak(model, book) * book.fact("gemm_efficiency").value,
@@ -39,7 +38,7 @@ def _rates(spec: ModelSpec, model: ModelChoice, num_gpus: int, book: FactBook, c
         prefill_startup_s=book.at("moe_prefill_startup_s" if routed else "prefill_startup_s", corner),
         hbm_hit_s_per_token=book.at("hbm_hit_s_per_token", corner),
         prefill_scale_ratio=book.at(
-            "prefill_time_scale" if spec.latent is None else "mla_prefill_time_scale", corner
+            "mla_prefill_time_scale" if spec.is_latent else "prefill_time_scale", corner
         ),
         prefill_chunk_tokens=int(book.fact("prefill_chunk_tokens").value),
         weight_bytes_per_s=bandwidth * book.fact("decode_weight_bandwidth_efficiency").value,

@@ -1,13 +1,21 @@
 """Everything that an evaluation works on, gathered once from a scenario."""
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
 from warmset.catalog import find_accelerator
-from warmset.errors import Finding, ScenarioError
+from warmset.errors import Finding, ScenarioError, UnsupportedModelError
 from warmset.evaluate.facts_used import FactBook, collect_facts
-from warmset.model import ModelSpec, growth_bytes_per_token, growth_bytes_per_token_per_gpu, load_model
+from warmset.model import (
+    ModelSpec,
+    growth_bytes_per_token,
+    growth_bytes_per_token_per_gpu,
+    kv_bytes,
+    kv_layout,
+    load_model,
+)
 from warmset.reuse import CapacityCurve, ReuseProfile, capacity_curve, profile_reuse
 from warmset.reuse.kinds import RequestKinds, Sessions, request_kinds, sessions
 from warmset.scenario import Scenario
@@ -38,13 +46,13 @@ class Inputs:
     @property
     def logical_bytes_per_token(self) -> int:
         """KV of one token, stored once."""
-        return growth_bytes_per_token(self.spec, self.scenario.model.kv)
+        return ceil(growth_bytes_per_token(self.spec, kv_layout(self.scenario.model.kv)))
 
     @property
     def bytes_per_token_per_gpu(self) -> int:
         """KV of one token on each GPU of an engine."""
         tensor_parallel = self.scenario.hardware.gpus_per_engine
-        return growth_bytes_per_token_per_gpu(self.spec, self.scenario.model.kv, tensor_parallel)
+        return growth_bytes_per_token_per_gpu(self.spec, kv_layout(self.scenario.model.kv), tensor_parallel)
 
     @property
     def engine_bytes_per_token(self) -> int:
@@ -64,6 +72,7 @@ def gather_inputs(scenario: Scenario) -> Inputs:
     """
     accelerator = find_accelerator(scenario.hardware.gpu)
     spec = load_model(scenario.model.name)
+    _refuse_unless_all_grows(spec, scenario)
     book = collect_facts(scenario, accelerator)
     trace = open_trace(scenario.traffic.trace, scenario.traffic.block_tokens)
     if int(trace.input_tokens.sum()) == 0:
@@ -96,6 +105,16 @@ def gather_inputs(scenario: Scenario) -> Inputs:
         clock_step_ms=arrivals.clock_step_ms,
         findings=tuple(findings),
     )
+
+
+def _refuse_unless_all_grows(spec: ModelSpec, scenario: Scenario) -> None:
+    """Tiers are planned in bytes per cached token, so far the same for every token of a sequence."""
+    kv = kv_bytes(spec, kv_layout(scenario.model.kv))
+    if kv.windows or kv.state_bytes_per_sequence or kv.cross_bytes_per_input:
+        raise UnsupportedModelError(
+            f"{spec.name}: {spec.cache_class}: evaluate plans tiers for models whose whole KV grows with the "
+            "sequence; for the bytes of this one run `warmset size`"
+        )
 
 
 def _beyond_context(trace: Trace, max_context_tokens: int) -> tuple[Finding, ...]:

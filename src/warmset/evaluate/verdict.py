@@ -12,7 +12,7 @@ from warmset.evaluate.fleet import FleetRange
 from warmset.evaluate.money import NO_TIERS, Money, prices_at, sizes_under
 from warmset.evaluation import Baseline, Decision, EconomicsSummary, MetricRow, Reason, ReuseSummary, Verdict
 from warmset.facts import Estimate, exact
-from warmset.model import replication_factor
+from warmset.model import kv_layout, replication_factor
 
 NO_REUSE = 0.05
 """Below this token hit rate of an unlimited cache there is nothing to cache."""
@@ -276,8 +276,11 @@ def _would_change(grounds: Grounds, decision: Decision) -> Iterator[Reason]:
         yield Reason(key="relax_slo")
     if decision != "buy" and (nodes := _fleet_that_pays(grounds)) is not None:
         yield Reason(key="bigger_fleet", numbers={"nodes": Estimate(mid=nodes, unit="nodes")})
-    factor = replication_factor(fleet.inputs.spec, fleet.inputs.scenario.hardware.gpus_per_engine)
-    if factor > 1 and fleet.inputs.spec.latent is None:
+    inputs = fleet.inputs
+    factor = replication_factor(
+        inputs.spec, kv_layout(inputs.scenario.model.kv), inputs.scenario.hardware.gpus_per_engine
+    )
+    if factor > 1 and not inputs.spec.is_latent:
         yield Reason(key="less_replication", numbers={"factor": exact(float(factor), "times")})
     if fleet.inputs.scenario.model.kv in {"bf16", "fp16"}:
         yield Reason(key="fp8_kv")

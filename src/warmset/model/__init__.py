@@ -5,25 +5,31 @@ from warmset.model.flops import (
     Flops,
     all_reduce_bytes,
     decode_flops_per_step,
-    decode_kv_bytes_read,
     decode_weight_bytes_read,
     prefill_flops,
 )
-from warmset.model.kv_bytes import cached_prefix_bytes, growth_bytes_per_token, sequence_bytes
-from warmset.model.layouts import KvLayout
+from warmset.model.kv_bytes import (
+    KvBytes,
+    cached_prefix_bytes,
+    growth_bytes_per_token,
+    kv_bytes,
+    sequence_bytes,
+)
+from warmset.model.kv_reads import decode_kv_bytes_read
+from warmset.model.layouts import KvLayout, kv_layout
 from warmset.model.parameters import active_linear_parameters, active_parameters, num_parameters
-from warmset.model.placement import growth_bytes_per_token_per_gpu, kv_heads_per_gpu, replication_factor
+from warmset.model.placement import Placement, growth_bytes_per_token_per_gpu, replication_factor
 from warmset.model.shipped import shipped_models
-from warmset.model.spec import CacheClass, FeedForward, LatentAttention, ModelSpec
+from warmset.model.spec import FeedForward, ModelSpec
 from warmset.model.weights import WeightFormat, weight_bytes, weight_bytes_per_gpu
 
 __all__ = [
-    "CacheClass",
     "FeedForward",
     "Flops",
+    "KvBytes",
     "KvLayout",
-    "LatentAttention",
     "ModelSpec",
+    "Placement",
     "WeightFormat",
     "active_linear_parameters",
     "active_parameters",
@@ -34,7 +40,8 @@ __all__ = [
     "decode_weight_bytes_read",
     "growth_bytes_per_token",
     "growth_bytes_per_token_per_gpu",
-    "kv_heads_per_gpu",
+    "kv_bytes",
+    "kv_layout",
     "load_model",
     "num_parameters",
     "prefill_flops",

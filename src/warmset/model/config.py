@@ -4,28 +4,33 @@ import json
 from pathlib import Path
 
 from warmset.errors import InputError, UnsupportedModelError
-from warmset.model.experts import longcat_feed_forward, resolve_feed_forward
-from warmset.model.families import ARCHITECTURES, FAMILIES, UNKNOWN, family_name
+from warmset.model.families import ARCHITECTURES, ENCODER, FAMILIES, UNKNOWN, family_name
 from warmset.model.fields import Fields, language_fields
-from warmset.model.heads import resolve_heads
+from warmset.model.layer_kinds import count_layers, window_tokens
+from warmset.model.layers import LayerBuilder, class_words
 from warmset.model.limits import dtype_bits, max_context_tokens, quantization, tied_embeddings
 from warmset.model.refusals import refuse_unsized
 from warmset.model.shipped import find_shipped
 from warmset.model.spec import ModelSpec
+from warmset.model.tables import table_parameters
 
-LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
 HIDDEN_SIZE = ("hidden_size", "n_embd", "n_embed", "d_model")
 VOCAB_SIZE = ("vocab_size", "padded_vocab_size")
 
+GEMMA3_VOCABULARY = 262_208
+"""Default of transformers 5.24.0."""
+
+SIDECAR = "hf_quant_config.json"
+
 MAX_CONFIG_BYTES = 4 * 2**20
-MAX_LAYERS = 10_000
 
 
-def load_model(name_or_path: str) -> ModelSpec:
+def load_model(name_or_path: str, name: str | None = None) -> ModelSpec:
     """The model in a config.json, in a folder that holds one, or among the shipped configs.
 
     What exists on disk is a path; a shipped model may be named with or without its organisation, in any
-    case, or by some of its words as long as only one model has them all.
+    case, or by some of its words as long as only one model has them all. `name`: what to call a model that
+    comes from a file.
 
     Raises:
         ScenarioError: The name is not known; the nearest ones are named.
@@ -35,8 +40,8 @@ def load_model(name_or_path: str) -> ModelSpec:
     path = Path(name_or_path)
     if path.suffix == ".json" or name_or_path.startswith((".", "/")) or _exists(path):
         file = path / "config.json" if path.is_dir() else path
-        name = file.resolve().parent.name if file.name == "config.json" else file.stem
-        return resolve_config(_read_object(file), name)
+        found = file.resolve().parent.name if file.name == "config.json" else file.stem
+        return resolve_config(_with_sidecar(_read_object(file), file), name or found)
     shipped = find_shipped(name_or_path)
     return resolve_config(_read_object(shipped.path), shipped.model)
 
@@ -53,31 +58,30 @@ def resolve_config(config: dict[str, object], name: str) -> ModelSpec:
     family = FAMILIES.get(family_name(model_type), UNKNOWN)
     context = max_context_tokens(fields, model_type)
     refuse_unsized(fields, model_type, family, context)
-    num_layers, hidden_size = fields.required(*LAYERS), fields.required(*HIDDEN_SIZE)
-    if num_layers > MAX_LAYERS:
-        fields.refuse(f"{num_layers} layers are more than any model has")
-    heads = resolve_heads(fields, model_type, family, hidden_size)
-    if model_type == "longcat_flash":  # a block has two attentions, each with its own cache
-        num_blocks = fields.required("num_layers")
-        num_layers, feed_forward = 2 * num_blocks, longcat_feed_forward(fields, num_blocks)
-    else:
-        feed_forward = resolve_feed_forward(fields, family, hidden_size, num_layers)
-    method, kv_cache_bits = quantization(fields)
+    num_layers, hidden_size = count_layers(fields), fields.required(*HIDDEN_SIZE)
+    builder = LayerBuilder(fields, model_type, family, hidden_size, window_tokens(fields, family, context))
+    layers = builder.layers(num_layers)
     return ModelSpec(
         name=name,
         model_type=model_type,
-        num_layers=num_layers,
+        cache_class=class_words(builder, layers),
         hidden_size=hidden_size,
-        **heads._asdict(),
-        feed_forward=feed_forward,
-        vocab_size=fields.required(*VOCAB_SIZE),
+        vocab_size=fields.integer(*VOCAB_SIZE) or _default_vocabulary(fields, model_type),
         tied_embeddings=tied_embeddings(fields, family.tied),
-        num_position_embeddings=(context or 0) if family.learned_positions else 0,
+        layers=layers,
+        mtp_layers=builder.draft_layers(layers),
+        num_position_embeddings=(context or 0) if family.learned_positions or ENCODER in family.has else 0,
+        table_parameters=table_parameters(fields, model_type, hidden_size, num_layers),
         max_context_tokens=context,
         dtype_bits=dtype_bits(fields),
-        quantization_method=method,
-        kv_cache_bits=kv_cache_bits,
+        quantization=quantization(fields),
+        fields_read=tuple(fields.log.items()),
     )
+
+
+def _default_vocabulary(fields: Fields, model_type: str) -> int:
+    """Gemma 3 configs leave the vocabulary out."""
+    return GEMMA3_VOCABULARY if family_name(model_type) == "gemma3" else fields.required(*VOCAB_SIZE)
 
 
 def _model_type(fields: Fields) -> str:
@@ -102,6 +106,17 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except OSError:  # too long for a file name, or behind a closed folder
         return False
+
+
+def _with_sidecar(config: dict[str, object], file: Path) -> dict[str, object]:
+    """The config with what ModelOpt writes beside it: `hf_quant_config.json`, where the KV format stands."""
+    sidecar = file.with_name(SIDECAR)
+    if file.name != "config.json" or "quantization_config" in config or not sidecar.is_file():
+        return config
+    quantization = _read_object(sidecar).get("quantization")
+    if not isinstance(quantization, dict):
+        raise InputError(f"{sidecar}: the file has no quantization object")
+    return config | {"quantization_config": {"quant_method": "modelopt"} | quantization}
 
 
 def _read_object(path: Path) -> dict[str, object]:

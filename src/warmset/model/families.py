@@ -4,16 +4,33 @@ Source: `configuration_*.py` of transformers 5.24.0; vLLM 0.33.0 and SGLang 0.5.
 otherwise.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+SLIDING = "sliding-window layers"
+CHUNKED = "chunked-local attention layers"
+STATE = "Mamba or other recurrent-state layers"
+LINEAR = "linear-attention layers"
+CONVOLUTION = "short-convolution layers"
+SPARSE = "sparse-attention layers with an index cache"
+COMPRESSED = "compressed KV entries"
+SHARED = "layers that share another layer's KV"
+CROSS = "cross-attention layers"
+ENCODER = "encoder-decoder caches"
+PER_LAYER = "layers with different attention"
+LATENT = "low-rank latents of an unknown kind"
+UNEQUAL = "keys and values of different sizes"
+GATE = "attention output gates"
+
+Recurrence = Literal["GDN", "KDA", "lightning attention", "Mamba1", "Mamba2", "short convolution"]
 
 
 class Family(NamedTuple):
-    """Defaults of a model type.
+    """Defaults of a model type, and what it has besides full attention.
 
-    `mha_by_default`: without a KV-head field every head has its own keys and values.
-    `num_kv_heads` depends on switches for the types that `heads.py` knows by name.
-    `ffn_factor`: width of the feed-forward part in hidden sizes. `window_switch`: a window counts only with
-    `use_sliding_window`.
+    `mha_by_default`: without a KV-head field every head has its own keys and values. `interval`: one layer in
+    so many has full attention where no field says which. `window_switch`: a window counts only with
+    `use_sliding_window`; `all_windowed`: a window stands for every layer. `output_gate`: queries come with a
+    gate of the same width. `has`: the classes that the resolver reads for this type.
     """
 
     mha_by_default: bool = False
@@ -21,79 +38,155 @@ class Family(NamedTuple):
     gated: bool = True
     tied: bool = False
     learned_positions: bool = False
+    num_heads: int | None = None
+    num_kv_heads: int | None = None
     head_size: int | None = None
     ffn_factor: int | None = None
     window_switch: bool = False
+    all_windowed: bool = False
     window_tokens: int | None = None
+    interval: int | None = None
+    output_gate: bool = False
+    num_norms_per_layer: int = 2
+    recurrent: Recurrence | None = None
+    has: frozenset[str] = frozenset()
+
+
+def _has(*words: str) -> Family:
+    return Family(has=frozenset(words))
 
 
 _LLAMA = Family(mha_by_default=True)
 _GPT = Family(mha_by_default=True, gated=False, tied=True, ffn_factor=4)
 _PLAIN = Family()
 _LATENT = Family(latent=True)
-_QWEN = Family(window_switch=True)
-_QWEN3 = Family(window_switch=True, head_size=128)
+_QWEN = _has(SLIDING)._replace(window_switch=True)
+_QWEN3 = _QWEN._replace(head_size=128)
+_WINDOWED = _has(SLIDING)._replace(all_windowed=True)
+_EVERY_FOURTH = _has(SLIDING, PER_LAYER)._replace(interval=4)
+_GEMMA = _has(SLIDING, PER_LAYER, SHARED)._replace(tied=True, head_size=256, num_norms_per_layer=4)
+_GATED_DELTA = _has(LINEAR, STATE, CONVOLUTION, GATE, PER_LAYER, SPARSE)._replace(
+    interval=4, recurrent="GDN", output_gate=True, head_size=256
+)
+_KDA = _has(LINEAR, STATE, CONVOLUTION, LATENT, SPARSE, COMPRESSED, GATE, PER_LAYER)._replace(
+    latent=True, recurrent="KDA"
+)
+_LIGHTNING = _has(LINEAR, PER_LAYER)._replace(recurrent="lightning attention", interval=8)
+_MAMBA2 = _has(STATE, CONVOLUTION, LINEAR, PER_LAYER, CHUNKED)._replace(recurrent="Mamba2")
+_MAMBA1 = _has(STATE, CONVOLUTION, PER_LAYER, CHUNKED)._replace(recurrent="Mamba1")
+_CONV = _has(CONVOLUTION, STATE, PER_LAYER)._replace(recurrent="short convolution", tied=True)
+_INDEXED = _has(SPARSE, LATENT, PER_LAYER)._replace(latent=True)
+_V4 = _has(COMPRESSED, SPARSE, SLIDING, LATENT, SHARED, PER_LAYER)
 
 FAMILIES: dict[str, Family] = {
+    "afmoe": _EVERY_FOURTH,
     "arcee": Family(mha_by_default=True, gated=False),
     "baichuan": _LLAMA,
+    "bailing_hybrid": _KDA._replace(interval=6),
+    "bamba": _MAMBA2,
     "bloom": _GPT,
     "chatglm": _PLAIN,
-    "cohere": Family(mha_by_default=True, tied=True),
+    "cohere": Family(mha_by_default=True, tied=True, num_norms_per_layer=1),
+    "cohere2": _EVERY_FOURTH._replace(tied=True, num_norms_per_layer=1),
+    "cwm": _EVERY_FOURTH,
     "dbrx": _PLAIN,
     "deepseek": _LLAMA,
     "deepseek_v2": _LATENT,
     "deepseek_v3": _LATENT,
+    "deepseek_v32": _INDEXED,
+    "deepseek_v4": _V4,
+    "deepseek_v41": _V4,
     "dots1": Family(window_tokens=4096),
-    "falcon": _GPT,
+    "exaone4": _EVERY_FOURTH,
+    "falcon": _GPT._replace(num_norms_per_layer=1),
+    "falcon_h1": _MAMBA2,
+    "falcon_mamba": _MAMBA1._replace(num_norms_per_layer=1),
     "RefinedWeb": _GPT,
     "RefinedWebModel": _GPT,
     "gemma": Family(head_size=256, tied=True),
+    "gemma2": _GEMMA._replace(interval=2),
+    "gemma3": _GEMMA._replace(interval=6, num_heads=8, num_kv_heads=4),
+    "gemma3n": _GEMMA._replace(interval=5),
+    "gemma4": _GEMMA._replace(interval=6),
     "glm": Family(head_size=128),
     "glm4": Family(head_size=128),
     "glm4_moe": _PLAIN,
     "glm4_moe_lite": _LATENT,
     "glm4v_moe": _PLAIN,
+    "glm5_next": _KDA,
+    "glm_moe_dsa": _INDEXED,
     "gpt2": _GPT._replace(learned_positions=True),
     "gpt_bigcode": _GPT._replace(learned_positions=True),
     "gpt_neox": Family(mha_by_default=True, gated=False),
-    "gptj": _GPT._replace(tied=False),
+    "gpt_oss": _has(SLIDING)._replace(interval=2, head_size=64),
+    "gptj": _GPT._replace(tied=False, num_norms_per_layer=1),
     "granite": _LLAMA,
     "granitemoe": _LLAMA,
+    "granitemoehybrid": _MAMBA2._replace(tied=True),
+    "hunyuan": _has(SHARED)._replace(mha_by_default=True),
     "hunyuan_v1_dense": _LLAMA,
     "hunyuan_v1_moe": _LLAMA,
+    "hy_v4": _INDEXED,
+    "inkling_mm": _has(SLIDING, CONVOLUTION, PER_LAYER, STATE),
+    "jamba": _MAMBA1,
     "kimi_k2": _LATENT,
+    "kimi_linear": _KDA,
+    "lfm2": _CONV,
+    "lfm2_moe": _CONV,
     "llama": _LLAMA,
+    "llama4": _has(CHUNKED)._replace(interval=4, head_size=128),
     "longcat_flash": _LATENT,
+    "mamba": _MAMBA1._replace(num_norms_per_layer=1, tied=True),
+    "mamba2": _MAMBA2._replace(num_norms_per_layer=1),
     "mimo": _QWEN,
+    "mimo_v2_flash": _has(SLIDING, CHUNKED, UNEQUAL, PER_LAYER),
     "minicpm3": Family(latent=True, tied=True),
-    "minimax_m2": Family(head_size=128),
-    "mistral": Family(window_tokens=4096),
-    "mixtral": _PLAIN,
+    "minimax": _LIGHTNING,
+    "minimax_m1": _LIGHTNING,
+    "minimax_text_01": _LIGHTNING,
+    "minimax_m2": _has(LINEAR)._replace(head_size=128),
+    "minimax_m3": _has(SPARSE, GATE, PER_LAYER)._replace(head_size=128),
+    "ministral": _WINDOWED._replace(head_size=128),
+    "mistral": _WINDOWED._replace(window_tokens=4096),
+    "mixtral": _WINDOWED,
+    "mllama": _has(CROSS, SHARED),
     "mpt": _GPT,
     "nemotron": Family(mha_by_default=True, gated=False),
-    "olmo": _LLAMA,
+    "nemotron-nas": _has(PER_LAYER),
+    "nemotron_h": _MAMBA2._replace(gated=False, num_norms_per_layer=1),
+    "olmo": _LLAMA._replace(num_norms_per_layer=0),
     "olmo2": _LLAMA,
+    "olmo3": _EVERY_FOURTH._replace(mha_by_default=True),
     "olmoe": _LLAMA,
     "opt": _GPT._replace(learned_positions=True),
-    "phi": Family(mha_by_default=True, gated=False),
-    "phi3": _LLAMA,
-    "phimoe": _PLAIN,
+    "phi": Family(mha_by_default=True, gated=False, num_norms_per_layer=1),
+    "phi3": _WINDOWED._replace(mha_by_default=True),
+    "phimoe": _WINDOWED,
     "qwen2": _QWEN,
     "qwen2_5_omni": _QWEN,
     "qwen2_5_vl": _QWEN,
     "qwen2_moe": _QWEN,
     "qwen2_vl": _QWEN,
     "qwen3": _QWEN3,
+    "qwen3_5": _GATED_DELTA,
+    "qwen3_5_moe": _GATED_DELTA,
     "qwen3_moe": _QWEN,
+    "qwen3_next": _GATED_DELTA,
     "qwen3_omni_moe": _QWEN,
     "qwen3_vl_moe": _QWEN,
     "qwen3_vl": _QWEN3,
+    "qwen4_exp": _GATED_DELTA,
     "seed_oss": Family(head_size=128),
-    "smollm3": Family(window_switch=True, tied=True),
+    "smollm3": _QWEN._replace(tied=True),
     "stablelm": _PLAIN,
-    "starcoder2": Family(gated=False, tied=True),
+    "starcoder2": _WINDOWED._replace(gated=False, tied=True),
     "step3": _PLAIN,
+    "step3p5": _EVERY_FOURTH,
+    "step3p7": _EVERY_FOURTH,
+    "vaultgemma": _GEMMA._replace(interval=2, num_norms_per_layer=2),
+    "whisper": _has(ENCODER, CROSS)._replace(
+        mha_by_default=True, gated=False, tied=True, num_norms_per_layer=3
+    ),
 }
 
 UNKNOWN = Family()
@@ -124,41 +217,24 @@ ARCHITECTURES: dict[str, str] = {
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
     "Qwen3MoeForCausalLM": "qwen3_moe",
+    "JambaForCausalLM": "jamba",
+    "NemotronHForCausalLM": "nemotron_h",
+    "DeciLMForCausalLM": "nemotron-nas",
+    "Gemma2ForCausalLM": "gemma2",
+    "Gemma3ForCausalLM": "gemma3",
+    "GptOssForCausalLM": "gpt_oss",
 }
 """The model type of a config that names only its class."""
 
-SLIDING = "sliding-window layers"
-CHUNKED = "chunked-local attention layers"
-STATE = "Mamba or other recurrent-state layers"
-LINEAR = "linear-attention layers"
-CONVOLUTION = "short-convolution layers"
-SPARSE = "sparse-attention layers with an index cache"
-COMPRESSED = "compressed KV entries"
-SHARED = "layers that share another layer's KV"
-CROSS = "cross-attention layers"
-ENCODER = "encoder-decoder caches"
-PER_LAYER = "layers with different attention"
-LATENT = "low-rank latents of an unknown kind"
-UNEQUAL = "keys and values of different sizes"
-GATE = "attention output gates"
-
 _UNSIZED = {
-    SLIDING: """afmoe cohere2 cohere2_moe cohere_compass cwm exaone4 exaone_moe gemma2 gemma3 gemma3n gemma4
-        gemma4_unified gpt_neo gpt_oss granite_swa granitemoe_swa inkling inkling_mm_model inkling2
-        inkling2_loop laguna mellum mimo_v2_flash ministral muse_glimmer muse_spark olmo3 step3p5 step3p7
-        vaultgemma voxtral_realtime""",
-    CHUNKED: "llama4",
-    STATE: """bamba falcon_h1 falcon_mamba granitemoehybrid jamba mamba mamba2 nemotron_h recurrent_gemma rwkv
-        xlstm zamba zamba2""",
-    LINEAR: """bailing_hybrid glm5_next kimi_linear lara_mini minimax minimax_m1 minimax_text_01 olmo_hybrid
-        qwen3_5 qwen3_5_moe qwen3_next qwen4_exp""",
-    CONVOLUTION: "lfm2 lfm2_moe lfm3",
-    SPARSE: """axk2 deepseek_v32 dots3_note glm_moe_dsa hy_v4 hy_v4_vl minimax_m3 minimax_m3_vl
-        mistral_large4""",
-    COMPRESSED: "deepseek_v4 deepseek_v41",
-    CROSS: "mllama",
-    ENCODER: "bart t5 t5gemma t5gemma2 whisper",
-    PER_LAYER: "nemotron-nas blt hrm",
+    SLIDING: """cohere2_moe cohere_compass exaone_moe gemma4_unified gpt_neo granite_swa granitemoe_swa
+        inkling inkling2 inkling2_loop laguna mellum muse_glimmer muse_spark voxtral_realtime""",
+    STATE: "recurrent_gemma rwkv xlstm zamba zamba2",
+    LINEAR: "lara_mini olmo_hybrid",
+    CONVOLUTION: "lfm3",
+    SPARSE: "axk2 dots3_note hy_v4_vl minimax_m3_vl mistral_large4",
+    ENCODER: "bart t5 t5gemma t5gemma2",
+    PER_LAYER: "blt hrm",
 }
 
 UNSIZED_FAMILIES: dict[str, str] = {

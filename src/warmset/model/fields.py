@@ -1,7 +1,7 @@
 """Typed look-ups in a config.json, with errors that name the model and the field."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn, cast
 
 from warmset.errors import InputError, UnsupportedModelError
@@ -24,6 +24,10 @@ class Fields:
     name: str
     values: Config
     outer: "Fields | None" = None
+    prefix: str = ""
+    """Where the object stands in the config, for the log."""
+    log: dict[str, str] = field(default_factory=dict)
+    """What was read, and what was taken for granted where the config is silent: field, then value and why."""
 
     def get(self, *keys: str) -> object:
         """The value of the first key that is there and not null."""
@@ -76,7 +80,12 @@ class Fields:
             return None
         if not isinstance(value, Mapping):
             self.refuse(f"{key}={_short(value)} is not a JSON object")
-        return Fields(self.name, cast("Config", value))
+        return Fields(self.name, cast("Config", value), prefix=f"{self.prefix}{key}.", log=self.log)
+
+    def assume(self, key: str, value: int, why: str) -> int:
+        """Take a value that the config leaves out, and note it."""
+        self.log[self.prefix + key] = f"{value} ({why})"
+        return value
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise the error for a field that cannot be used, in one line."""
@@ -90,6 +99,7 @@ class Fields:
             value = value.get(step)
             if value is None:
                 return None
+        self.log.setdefault(self.prefix + key, _short(value))
         return value
 
     def _common_value(self, key: str, values: list[object]) -> object:
@@ -110,7 +120,7 @@ def language_fields(config: object, name: str) -> Fields:
         inner = next((section for key in WRAPPERS if (section := fields.section(key)) is not None), None)
         if inner is None:
             return fields
-        fields = Fields(name, inner.values, outer=fields)
+        fields = Fields(name, inner.values, outer=fields, log=fields.log)
 
 
 def _kind(value: object) -> str:

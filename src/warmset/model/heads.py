@@ -1,4 +1,4 @@
-"""Attention shape of a config: heads, KV heads and head sizes, or the sizes of a latent.
+"""Attention shape of a layer: heads, KV heads and head sizes.
 
 The traps are those of `configuration_*.py` in transformers 5.24.0, where a field is missing or a decoy.
 """
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from warmset.model.families import Family
 from warmset.model.fields import Fields
-from warmset.model.spec import LatentAttention
+from warmset.model.layer_kinds import LayerKind
 
-HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads")
 KV_HEADS = (
     "num_key_value_heads",
     "n_head_kv",
@@ -23,50 +23,67 @@ FALCONS = {"falcon", "RefinedWeb", "RefinedWebModel"}
 
 
 class Heads(NamedTuple):
-    """Attention shape of every layer."""
+    """Attention shape of one layer."""
 
     num_heads: int
     num_kv_heads: int
-    key_head_size: int
-    value_head_size: int
-    latent: LatentAttention | None
-    query_latent_size: int | None
+    key_size: int
+    value_size: int
 
 
-def resolve_heads(fields: Fields, model_type: str, family: Family, hidden_size: int) -> Heads:
-    """The attention shape.
+def resolve_heads(
+    fields: Fields, model_type: str, family: Family, hidden_size: int, kind: LayerKind, layer: int
+) -> Heads:
+    """The attention shape of one layer.
+
+    Sliding layers may have their own (`swa_*`: MiMo, Inkling), full ones too (`global_*`: Gemma 4); Nemotron
+    models found by search have KV heads block by block.
 
     Raises: InputError when a field is missing or impossible.
     """
-    num_heads = fields.required(*HEADS)
-    if family.latent and fields.flag("use_mla") is not False:
-        return _latent_heads(fields, num_heads)
-    head_size = _head_size(fields, family, hidden_size, num_heads)
-    num_kv_heads = _num_kv_heads(fields, model_type, family, num_heads)
+    num_heads = resolve_num_heads(fields, family)
+    key_size = _head_size(fields, family, hidden_size, num_heads)
+    if fields.get("block_configs") is not None:
+        num_kv_heads = _block_kv_heads(fields, num_heads, layer)
+    else:
+        num_kv_heads = _num_kv_heads(fields, model_type, family, num_heads)
+    value_size = fields.integer("v_head_dim") or key_size
+    if kind == "sliding":
+        num_heads = fields.integer("swa_num_attention_heads") or num_heads
+        num_kv_heads = fields.integer("swa_num_key_value_heads") or num_kv_heads
+        key_size = fields.integer("swa_head_dim") or key_size
+        value_size = fields.integer("swa_v_head_dim") or value_size
+    elif fields.integer("global_head_dim"):
+        key_size = value_size = fields.required("global_head_dim")
+        if fields.flag("attention_k_eq_v"):
+            num_kv_heads = fields.integer("num_global_key_value_heads") or num_kv_heads
     if not 1 <= num_kv_heads <= num_heads or num_heads % num_kv_heads:
         fields.refuse(f"{num_heads} heads cannot share {num_kv_heads} KV heads evenly")
-    return Heads(num_heads, num_kv_heads, head_size, head_size, None, fields.integer("share_q_dim") or None)
+    if key_size < 1 or value_size < 1:
+        fields.refuse(f"head sizes of {key_size} and {value_size} are not positive")
+    return Heads(num_heads, num_kv_heads, key_size, value_size)
 
 
-def _latent_heads(fields: Fields, num_heads: int) -> Heads:
-    """The one cached vector of a token counts as one KV head, whatever `num_key_value_heads` says.
+def resolve_num_heads(fields: Fields, family: Family) -> int:
+    """Query heads, with the default of a family whose configs leave them out.
 
-    MiniCPM3 is sized as the latent attention that its config describes; vLLM 0.33 caches its expanded
-    keys and values instead.
+    Raises: InputError when they are missing or not positive.
     """
-    latent = LatentAttention(
-        latent_size=fields.required("kv_lora_rank"),
-        rope_head_size=fields.required("qk_rope_head_dim"),
-        nope_head_size=fields.required("qk_nope_head_dim"),
-    )
-    return Heads(
-        num_heads=num_heads,
-        num_kv_heads=1,
-        key_head_size=latent.nope_head_size + latent.rope_head_size,
-        value_head_size=fields.required("v_head_dim"),
-        latent=latent,
-        query_latent_size=fields.integer("q_lora_rank") or None,
-    )
+    if fields.integer(*HEADS) is None and family.num_heads is not None:
+        return fields.assume(HEADS[0], family.num_heads, "default of the model type")
+    return fields.required(*HEADS)
+
+
+def _block_kv_heads(fields: Fields, num_heads: int, layer: int) -> int:
+    blocks = fields.get("block_configs")
+    block = blocks[layer] if isinstance(blocks, list) else None
+    attention = block.get("attention") if isinstance(block, dict) else None
+    group = attention.get("n_heads_in_group") if isinstance(attention, dict) else None
+    if type(group) is not int or group < 1 or num_heads % group:
+        fields.refuse(
+            f"block_configs[{layer}].attention.n_heads_in_group={group} does not divide {num_heads}"
+        )
+    return num_heads // group
 
 
 def _head_size(fields: Fields, family: Family, hidden_size: int, num_heads: int) -> int:
@@ -75,12 +92,12 @@ def _head_size(fields: Fields, family: Family, hidden_size: int, num_heads: int)
         if size is not None and size > 0:
             return size
     if family.head_size is not None:
-        return family.head_size
+        return fields.assume(HEAD_SIZE[0], family.head_size, "default of the model type")
     if hidden_size % num_heads:
         fields.refuse(
             f"the config has no head_dim, and hidden_size={hidden_size} is not {num_heads} heads wide"
         )
-    return hidden_size // num_heads
+    return fields.assume(HEAD_SIZE[0], hidden_size // num_heads, "hidden size over heads")
 
 
 def _num_kv_heads(fields: Fields, model_type: str, family: Family, num_heads: int) -> int:
@@ -96,8 +113,10 @@ def _num_kv_heads(fields: Fields, model_type: str, family: Family, num_heads: in
     declared = fields.integer(*KV_HEADS)
     if declared is not None:
         return declared
+    if family.num_kv_heads is not None:
+        return fields.assume(KV_HEADS[0], family.num_kv_heads, "default of the model type")
     if family.mha_by_default:
-        return num_heads
+        return fields.assume(KV_HEADS[0], num_heads, "as many as query heads")
     return fields.refuse(
         f"the config has no {KV_HEADS[0]}, and model_type={model_type} does not mean one for every head"
     )

@@ -1,6 +1,7 @@
 """What a config says beside its shape: the longest context, the number format, quantisation."""
 
 from warmset.model.fields import Fields
+from warmset.model.spec import Quantization
 
 CONTEXT = (
     "max_position_embeddings",
@@ -56,13 +57,31 @@ def dtype_bits(fields: Fields) -> int | None:
     return None
 
 
-def quantization(fields: Fields) -> tuple[str | None, int | None]:
-    """Method of weight quantisation, and bits of a cached element where the checkpoint asks for fewer."""
+def quantization(fields: Fields) -> Quantization | None:
+    """What the checkpoint says of its quantisation, or None where it says nothing.
+
+    Raises: InputError when a field has the wrong type.
+    """
     for level in _levels(fields):
         section = level.section("quantization_config")
         if section is not None:
-            return section.text("quant_method"), _kv_cache_bits(section)
-    return None, None
+            expert_format = section.text("expert_dtype") or fields.text("expert_dtype")
+            return Quantization(
+                method=section.text("quant_method") or "",
+                weight_format=section.text("quant_algo") or section.text("fmt"),
+                expert_format=expert_format,
+                unquantized_modules=_unquantized(section),
+                kv_cache_bits=_kv_cache_bits(section),
+            )
+    return None
+
+
+def _unquantized(section: Fields) -> tuple[str, ...]:
+    for key in ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers"):
+        names = section.get(key)
+        if isinstance(names, list):
+            return tuple(str(name) for name in names)
+    return ()
 
 
 def tied_embeddings(fields: Fields, default: bool) -> bool:  # noqa: FBT001 - read as what it is at its one call

@@ -1,118 +1,142 @@
 """How many weights a model has, by what becomes of them: sharded, replicated, quantised, read per token."""
 
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
-from warmset.model.spec import ModelSpec
+from warmset.model.spec import FeedForward, Layer, Mixer, ModelSpec
 
 
 class ParameterCount(NamedTuple):
-    """Weights of the whole model by group; biases and the norms inside attention are left out (below 0.1 %).
+    """Weights by group.
 
-    `num_attention` is split by heads; `num_kv_projection` by KV heads; `num_latent_projection` (the
-    down-projections of queries and keys) is on every GPU.
+    `num_attention` is split by heads, `num_kv_projection` by KV heads; `num_replicated` (down-projections of
+    latents, indexers, compressors) is on every GPU. `num_small`: norms, biases, convolutions, decays.
+    `num_tables`: look-up tables and encoders that a prompt token is not multiplied with.
     """
 
-    num_embedding: int
-    num_lm_head: int
-    num_positions: int
-    num_norms: int
-    num_router: int
-    num_attention: int
-    num_kv_projection: int
-    num_latent_projection: int
-    num_dense_ffn: int
-    num_shared_experts: int
-    num_routed_experts: int
+    num_embedding: int = 0
+    num_lm_head: int = 0
+    num_positions: int = 0
+    num_tables: int = 0
+    num_small: int = 0
+    num_router: int = 0
+    num_attention: int = 0
+    num_kv_projection: int = 0
+    num_replicated: int = 0
+    num_dense_ffn: int = 0
+    num_shared_experts: int = 0
+    num_routed_experts: int = 0
 
     @property
     def unquantized(self) -> int:
         """Weights that stay at two bytes whatever the format of the rest."""
-        return self.num_embedding + self.num_lm_head + self.num_positions + self.num_norms + self.num_router
+        tables = self.num_embedding + self.num_lm_head + self.num_positions + self.num_tables
+        return tables + self.num_small + self.num_router
 
     @property
     def always_read(self) -> int:
         """Weights of linear layers that every token uses, without router and LM head."""
-        return (
-            self.num_attention
-            + self.num_kv_projection
-            + self.num_latent_projection
-            + self.num_dense_ffn
-            + self.num_shared_experts
-        )
+        attention = self.num_attention + self.num_kv_projection + self.num_replicated
+        return attention + self.num_dense_ffn + self.num_shared_experts
 
 
+class ExpertGroup(NamedTuple):
+    """Equal sets of routed experts in several layers."""
+
+    num_layers: int
+    num_experts: int
+    experts_per_token: int
+    num_parameters: int  # of one expert of one layer
+
+
+@lru_cache(maxsize=64)
 def count_parameters(spec: ModelSpec) -> ParameterCount:
-    """The weights by group.
+    """The weights of the whole model by group, without its MTP layers.
 
     Source: `docs/method.md`, Weights.
     """
-    ffn, hidden = spec.feed_forward, spec.hidden_size
-    table = spec.vocab_size * hidden
-    return ParameterCount(
+    table, layers = spec.vocab_size * spec.hidden_size, count_layers(spec.layers)
+    return layers._replace(
         num_embedding=table,
         num_lm_head=0 if spec.tied_embeddings else table,
-        num_positions=spec.num_position_embeddings * hidden,
-        num_norms=(2 * spec.num_layers + 1) * hidden,
-        num_router=ffn.num_moe_layers * hidden * (ffn.num_experts + ffn.num_zero_experts),
-        num_attention=spec.num_layers * _split_by_heads(spec),
-        num_kv_projection=spec.num_layers * _split_by_kv_heads(spec),
-        num_latent_projection=spec.num_layers * hidden * _latent_width(spec),
-        num_dense_ffn=ffn.num_dense_layers * ffn.num_matrices * hidden * ffn.dense_intermediate_size,
-        num_shared_experts=ffn.num_moe_layers * ffn.num_matrices * hidden * ffn.shared_intermediate_size,
-        num_routed_experts=ffn.num_moe_layers * ffn.num_experts * expert_parameters(spec),
+        num_positions=spec.num_position_embeddings * spec.hidden_size,
+        num_tables=spec.table_parameters,
+        num_small=layers.num_small + spec.hidden_size,  # the last norm
+    )
+
+
+def count_layers(layers: Iterable[Layer]) -> ParameterCount:
+    """The weights of some layers by group."""
+    parts = [layer_parameters(layer) for layer in layers]
+    return ParameterCount(*map(sum, zip(*parts, strict=True))) if parts else ParameterCount()
+
+
+def layer_parameters(layer: Layer) -> ParameterCount:
+    """The weights of one layer by group."""
+    ffn, mixers = layer.feed_forward or FeedForward(), layer.mixers
+    return ParameterCount(
+        num_small=layer.norm_parameters + sum(mixer.small_parameters for mixer in mixers),
+        num_router=ffn.router_parameters,
+        num_attention=sum(mixer.split_parameters for mixer in mixers),
+        num_kv_projection=sum(mixer.kv_parameters for mixer in mixers),
+        num_replicated=sum(mixer.replicated_parameters for mixer in mixers),
+        num_dense_ffn=ffn.dense_parameters,
+        num_shared_experts=ffn.shared_parameters,
+        num_routed_experts=ffn.num_experts * ffn.expert_parameters,
     )
 
 
 def num_parameters(spec: ModelSpec) -> int:
-    """All weights, the embedding table once more as LM head unless they are tied."""
+    """All weights, the embedding table once more as LM head unless they are tied, MTP layers left out."""
     return sum(count_parameters(spec))
 
 
 def active_parameters(spec: ModelSpec) -> int:
-    """Weights behind the computation of one token: all but the routed experts that it does not choose.
+    """Weights behind the computation of one token: without tables and the experts that it does not choose.
 
-    The embedding table and the LM head count in full, as in the published figures.
+    The embedding and the LM head count in full, as in the published figures.
     """
-    ffn = spec.feed_forward
-    unused = ffn.num_moe_layers * (ffn.num_experts - ffn.experts_per_token) * expert_parameters(spec)
-    return num_parameters(spec) - unused
+    count = count_parameters(spec)
+    chosen = _chosen_parameters(spec)
+    return sum(count) - count.num_tables - count.num_routed_experts + chosen
 
 
 def active_linear_parameters(spec: ModelSpec) -> int:
     """N_act: weights of linear layers that one token is multiplied with, without embedding and LM head.
 
-    Source: `docs/method.md`, FLOPs: dense, attention, router, shared and the chosen routed experts.
+    Source: `docs/method.md`, FLOPs: dense, attention, router, shared and the chosen routed experts. Keys and
+    values of cross-attention are made of the encoder's tokens, so their projections are not among them.
     """
-    ffn, count = spec.feed_forward, count_parameters(spec)
-    chosen = ffn.num_moe_layers * ffn.experts_per_token * expert_parameters(spec)
-    return count.always_read + count.num_router + chosen
+    count = count_parameters(spec)
+    return count.always_read + count.num_router + _chosen_parameters(spec) - cross_parameters(spec)
 
 
-def expert_parameters(spec: ModelSpec) -> int:
-    """Weights of one routed expert of one layer."""
-    return spec.feed_forward.num_matrices * spec.hidden_size * spec.feed_forward.moe_intermediate_size
+@lru_cache(maxsize=64)
+def expert_groups(spec: ModelSpec) -> tuple[ExpertGroup, ...]:
+    """The routed experts of the model; layers with equal ones together."""
+    groups = Counter(
+        (part.num_experts, part.experts_per_token, part.expert_parameters)
+        for layer in spec.layers
+        if (part := layer.feed_forward) is not None and part.num_experts
+    )
+    return tuple(ExpertGroup(num_layers, *group) for group, num_layers in groups.items())
 
 
-def latent_expansion(spec: ModelSpec) -> int:
-    """Weights of one layer that turn a latent into keys and values (`kv_b`): c·H·(d_nope + d_v), or none."""
-    if spec.latent is None:
-        return 0
-    return spec.latent.latent_size * spec.num_heads * (spec.latent.nope_head_size + spec.value_head_size)
+def cross_parameters(spec: ModelSpec) -> int:
+    """Projections of an encoder's tokens to keys and values, in all layers."""
+    return sum(
+        mixer.kv_parameters for layer in spec.layers for mixer in layer.mixers if attends_across(mixer)
+    )
 
 
-def _split_by_heads(spec: ModelSpec) -> int:
-    query_input = spec.hidden_size if spec.query_latent_size is None else spec.query_latent_size
-    queries = query_input * spec.num_heads * spec.key_head_size
-    output = spec.num_heads * spec.value_head_size * spec.hidden_size
-    return queries + output + latent_expansion(spec)
+def attends_across(mixer: Mixer) -> bool:
+    """Whether all keys of a mixer come from an encoder."""
+    return bool(mixer.attentions) and all(part.reach == "cross" for part in mixer.attentions)
 
 
-def _split_by_kv_heads(spec: ModelSpec) -> int:
-    if spec.latent is not None:
-        return 0
-    return spec.hidden_size * spec.num_kv_heads * (spec.key_head_size + spec.value_head_size)
-
-
-def _latent_width(spec: ModelSpec) -> int:
-    keys = 0 if spec.latent is None else spec.latent.latent_size + spec.latent.rope_head_size
-    return keys + (spec.query_latent_size or 0)
+def _chosen_parameters(spec: ModelSpec) -> int:
+    return sum(
+        group.num_layers * group.experts_per_token * group.num_parameters for group in expert_groups(spec)
+    )

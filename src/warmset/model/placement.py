@@ -1,44 +1,239 @@
-"""Where the KV cache of one model replica lies under tensor parallelism."""
+"""Where the KV cache of one model replica lies: tensor, pipeline and context parallelism, DP attention."""
 
+from collections.abc import Iterable
 from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+import msgspec
 
 from warmset.errors import InputError
-from warmset.model.layouts import KvLayout, bytes_of_elements
-from warmset.model.spec import ModelSpec
+from warmset.model.kv_bytes import growth_bytes_per_token, kv_bytes, sequence_bytes
+from warmset.model.layouts import KvLayout, entry_bytes, kv_layout
+from warmset.model.spec import Cache, KvHeads, Layer, Mixer, ModelSpec, StatePart
+
+BF16 = kv_layout("bf16")
 
 
-def kv_heads_per_gpu(spec: ModelSpec, tensor_parallel: int) -> int:
-    """KV heads that each GPU keeps: its share, or a copy of one where there are more GPUs than heads.
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """How a replica is spread over `tensor_parallel` times `pipeline_parallel` GPUs.
 
-    Source: `docs/method.md`, Placement; vLLM 0.33.0 and SGLang 0.5.23 refuse the same splits.
-    Raises: InputError when the heads do not divide.
+    DP attention splits a tensor-parallel group into that many groups, each with requests of its own. Decode
+    context parallelism stripes the tokens of a sequence over GPUs of one group.
     """
-    if tensor_parallel < 1 or spec.num_heads % tensor_parallel:
+
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    dp_attention: int = 1
+    decode_context_parallel: int = 1
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs of one replica."""
+        return self.tensor_parallel * self.pipeline_parallel
+
+    @property
+    def attention_parallel(self) -> int:
+        """GPUs that share the heads of one request."""
+        return self.tensor_parallel // self.dp_attention
+
+
+class GpuBytes(NamedTuple):
+    """KV on the fullest GPU, and over all GPUs of a replica that share one request's KV."""
+
+    growth_bytes_per_token: Fraction
+    window_bytes_per_token: int
+    state_bytes_per_sequence: int
+    cross_bytes_per_input: int
+    replication: Fraction
+    """Growth on all GPUs together over the growth of the model; 1 where nothing is kept twice."""
+
+
+def check_placement(spec: ModelSpec, placement: Placement) -> None:
+    """Refuse what the model cannot take.
+
+    Source: vLLM 0.33.0 and SGLang 0.5.23 refuse the same splits.
+    Raises: InputError with what does divide.
+    """
+    for name, value in msgspec.structs.asdict(placement).items():
+        if value < 1:
+            raise InputError(f"{spec.name}: {name}={value}: give 1 or more")
+    if placement.tensor_parallel % placement.dp_attention:
         raise InputError(
-            f"{spec.name}: {spec.num_heads} heads cannot be split over tensor_parallel={tensor_parallel}: "
-            f"choose a divisor of {spec.num_heads}"
+            f"{spec.name}: dp_attention={placement.dp_attention} does not divide "
+            f"tensor_parallel={placement.tensor_parallel}"
         )
-    more, fewer = max(spec.num_kv_heads, tensor_parallel), min(spec.num_kv_heads, tensor_parallel)
-    if more % fewer:
+    if placement.pipeline_parallel > spec.num_layers:
         raise InputError(
-            f"{spec.name}: {spec.num_kv_heads} KV heads cannot be split over "
-            f"tensor_parallel={tensor_parallel}: choose a divisor or a multiple of the KV heads"
+            f"{spec.name}: pipeline_parallel={placement.pipeline_parallel} is more than its layers"
         )
-    return max(1, spec.num_kv_heads // tensor_parallel)
+    size = placement.attention_parallel
+    for mixer in {mixer for layer in spec.layers for mixer in layer.mixers}:
+        _check_mixer(spec, mixer, size, placement.decode_context_parallel)
+
+
+def stage_layers(spec: ModelSpec, pipeline_parallel: int) -> list[tuple[Layer, ...]]:
+    """The layers of each pipeline stage: equal shares, the rest to the stages just before the last.
+
+    Source: vLLM 0.33.0 distributed/utils.py.
+
+    >>> from warmset.model.config import load_model
+    >>> [len(stage) for stage in stage_layers(load_model("DeepSeek-V3"), 4)]
+    [15, 15, 16, 15]
+    """
+    share, rest = divmod(spec.num_layers, pipeline_parallel)
+    counts = [share] * pipeline_parallel
+    for position in range(2, rest + 2):
+        counts[-position] += 1
+    stages, first = [], 0
+    for count in counts:
+        stages.append(spec.layers[first : first + count])
+        first += count
+    return stages
+
+
+def on_one_gpu(spec: ModelSpec, placement: Placement) -> ModelSpec:
+    """The model as the GPU with the most growing KV sees it: its stage, its share of heads and states.
+
+    Sizes of this model are sizes on that GPU, tokens striped by context parallelism left aside.
+
+    Raises: InputError when the model cannot be placed so.
+    """
+    check_placement(spec, placement)
+    size = placement.attention_parallel
+    stages = [
+        tuple(_layer_on_rank(layer, size) for layer in stage)
+        for stage in stage_layers(spec, placement.pipeline_parallel)
+    ]
+    fullest = max(stages, key=_weight_of_stage)
+    return msgspec.structs.replace(
+        spec, layers=fullest, mtp_layers=tuple(_layer_on_rank(layer, size) for layer in spec.mtp_layers)
+    )
+
+
+def gpu_bytes(spec: ModelSpec, layout: KvLayout, placement: Placement) -> GpuBytes:
+    """KV on the fullest GPU of a replica. Latents, compressed entries and index keys are on every GPU.
+
+    Raises: InputError when the model cannot be placed so.
+    """
+    rank = kv_bytes(on_one_gpu(spec, placement), layout)
+    size, dcp = placement.attention_parallel, placement.decode_context_parallel
+    whole = growth_bytes_per_token(spec, layout)
+    everywhere = growth_bytes_per_token(_on_every_stage(spec, size), layout) * size / dcp
+    return GpuBytes(
+        growth_bytes_per_token=rank.growth_bytes_per_token / dcp,
+        window_bytes_per_token=rank.window_bytes_per_token,
+        state_bytes_per_sequence=rank.state_bytes_per_sequence,
+        cross_bytes_per_input=rank.cross_bytes_per_input,
+        replication=everywhere / whole if whole else Fraction(1),
+    )
+
+
+def sequence_bytes_per_gpu(spec: ModelSpec, tokens: int, layout: KvLayout, placement: Placement) -> int:
+    """Bytes of a running sequence on the fullest GPU; of a striped one, the GPU with the most tokens.
+
+    Raises: InputError when the model cannot be placed so.
+    """
+    rank = on_one_gpu(spec, placement)
+    dcp = placement.decode_context_parallel
+    if dcp == 1:
+        return sequence_bytes(rank, tokens, layout)
+    striped = -(-tokens // dcp)
+    fixed = sequence_bytes(rank, tokens, layout) - _growing_bytes(rank, tokens, layout)
+    return fixed + _growing_bytes(rank, striped, layout)
 
 
 def growth_bytes_per_token_per_gpu(spec: ModelSpec, layout: KvLayout, tensor_parallel: int) -> int:
-    """Bytes that one more token adds on each GPU. Latent attention keeps the whole latent on every GPU.
+    """Bytes that one more token adds on each GPU under tensor parallelism alone, rounded up.
 
     Raises: InputError when the heads do not divide.
     """
-    heads = kv_heads_per_gpu(spec, tensor_parallel)
-    return bytes_of_elements(spec.num_layers * heads * spec.cached_elements_per_head, layout)
+    return ceil(gpu_bytes(spec, layout, Placement(tensor_parallel=tensor_parallel)).growth_bytes_per_token)
 
 
-def replication_factor(spec: ModelSpec, tensor_parallel: int) -> Fraction:
+def replication_factor(spec: ModelSpec, layout: KvLayout, tensor_parallel: int) -> Fraction:
     """KV bytes on all GPUs together over the bytes of the model: 1 until there are more GPUs than KV heads.
 
     Raises: InputError when the heads do not divide.
     """
-    return Fraction(kv_heads_per_gpu(spec, tensor_parallel) * tensor_parallel, spec.num_kv_heads)
+    return gpu_bytes(spec, layout, Placement(tensor_parallel=tensor_parallel)).replication
+
+
+def heads_on_rank(num_heads: int, size: int) -> int:
+    """KV heads that each of `size` GPUs keeps: its share, or a copy of one where there are more GPUs."""
+    return max(1, num_heads // size)
+
+
+def part_on_rank(part: StatePart, size: int) -> StatePart:
+    """A state as each of `size` GPUs keeps it: its share of the units, at least one."""
+    if not part.sharded:
+        return part
+    return msgspec.structs.replace(part, num_units=-(-part.num_units // size))
+
+
+def cache_on_rank(cache: Cache, size: int) -> Cache:
+    """A cache as each of `size` GPUs keeps it."""
+    if not isinstance(cache.entry, KvHeads):
+        return cache
+    heads = heads_on_rank(cache.entry.num_heads, size)
+    return msgspec.structs.replace(cache, entry=msgspec.structs.replace(cache.entry, num_heads=heads))
+
+
+def _check_mixer(spec: ModelSpec, mixer: Mixer, size: int, dcp: int) -> None:
+    for attention in mixer.attentions:
+        if attention.num_heads % size:
+            raise InputError(
+                f"{spec.name}: {attention.num_heads} heads cannot be split over tensor_parallel={size}: "
+                f"choose a divisor of {attention.num_heads}"
+            )
+    for cache in mixer.caches:
+        heads = cache.entry.num_heads if isinstance(cache.entry, KvHeads) else 1
+        if max(heads, size) % min(heads, size):
+            raise InputError(
+                f"{spec.name}: {heads} KV heads cannot be split over tensor_parallel={size}: "
+                "choose a divisor or a multiple of the KV heads"
+            )
+        copies = max(1, size // heads)
+        if cache.reach == "full" and (size % dcp or copies % dcp):
+            raise InputError(
+                f"{spec.name}: decode_context_parallel={dcp} stripes tokens over copies of a KV head, and "
+                f"tensor_parallel={size} makes {copies} of each of {heads}: choose a divisor of {copies}, or "
+                "a larger tensor_parallel"
+            )
+
+
+def _layer_on_rank(layer: Layer, size: int) -> Layer:
+    return msgspec.structs.replace(layer, mixers=tuple(_mixer_on_rank(mixer, size) for mixer in layer.mixers))
+
+
+def _mixer_on_rank(mixer: Mixer, size: int) -> Mixer:
+    return msgspec.structs.replace(
+        mixer,
+        caches=tuple(cache_on_rank(cache, size) for cache in mixer.caches),
+        states=tuple(part_on_rank(part, size) for part in mixer.states),
+    )
+
+
+def _on_every_stage(spec: ModelSpec, size: int) -> ModelSpec:
+    return msgspec.structs.replace(spec, layers=tuple(_layer_on_rank(layer, size) for layer in spec.layers))
+
+
+def _weight_of_stage(stage: Iterable[Layer]) -> tuple[Fraction, int]:
+    """Growth in bf16, then states: which stage is the fullest for a long sequence."""
+    layers = list(stage)
+    growth = sum(
+        (
+            Fraction(entry_bytes(cache.entry, BF16), cache.tokens_per_entry)
+            for layer in layers
+            for cache in layer.caches
+            if cache.reach == "full"
+        ),
+        Fraction(0),
+    )
+    return growth, sum(part.num_units * part.unit_elements for layer in layers for part in layer.states)
+
+
+def _growing_bytes(spec: ModelSpec, tokens: int, layout: KvLayout) -> int:
+    kv = kv_bytes(spec, layout)
+    fixed = kv.state_bytes_per_sequence + sum(min(tokens, span) * size for span, size in kv.windows.items())
+    return sequence_bytes(spec, tokens, layout) - fixed - kv.cross_bytes_per_input

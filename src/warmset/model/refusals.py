@@ -65,8 +65,6 @@ HARMLESS = re.compile(
 )
 """Fields whose names look like a sign and are none, or which are judged on their own below."""
 
-HARMLESS_OF_TYPE = {"mimo_v2_flash": "attention_chunk_size"}
-
 FULL_ATTENTION = {"full_attention", "full", "attention", "global_attention"}
 WORDS_OF_KIND = (
     (re.compile(r"sliding|local|window|swa"), families.SLIDING),
@@ -93,7 +91,7 @@ SIDE_SIGNS = {families.PER_LAYER, families.LATENT, families.UNEQUAL, families.GA
 
 
 def refuse_unsized(fields: Fields, model_type: str, family: Family, max_context_tokens: int | None) -> None:
-    """Raise if any layer may keep something else than the keys and values, or the latent, of every token.
+    """Raise if any layer may keep something that is not read for this model type.
 
     Raises: UnsupportedModelError with the class in words and the fields that say so.
     """
@@ -102,27 +100,32 @@ def refuse_unsized(fields: Fields, model_type: str, family: Family, max_context_
     if not signs and unsized is not None:
         signs = [Sign(unsized, f"model_type={model_type}")]
     if signs:
-        raise UnsupportedModelError(f"{fields.name}: {_sentence(signs)} are not sized yet")
+        raise UnsupportedModelError(
+            f"{fields.name}: {_sentence(signs)} are not understood for model_type={model_type}"
+        )
 
 
 def _all_signs(
     fields: Fields, model_type: str, family: Family, max_context_tokens: int | None
 ) -> Iterator[Sign]:
-    yield from _layer_kinds(fields)
+    if families.family_name(model_type) not in families.FAMILIES:
+        yield from _layer_kinds(fields)
     windows_off = _windows_are_off(fields, family, max_context_tokens)
     for sign in _named_signs(fields.values, ""):
         key = sign.evidence.partition("=")[0]
-        if key == HARMLESS_OF_TYPE.get(model_type) or (
-            family.latent and key in {"kv_lora_rank", "q_lora_rank"}
-        ):
+        if sign.words in family.has or (family.latent and key in {"kv_lora_rank", "q_lora_rank"}):
             continue
         if sign.words != families.SLIDING or not windows_off:
             yield sign
-    if family.window_tokens is not None and not fields.has("sliding_window"):
+    if (
+        family.window_tokens is not None
+        and not fields.has("sliding_window")
+        and families.SLIDING not in family.has
+    ):
         yield Sign(families.SLIDING, f"sliding_window={family.window_tokens}, the default of {model_type}")
-    yield from _shared_and_encoder(fields)
-    if not family.latent:
-        yield from _unequal_heads(fields)
+    for sign in (*_shared_and_encoder(fields), *_unequal_heads(fields)):
+        if sign.words not in family.has and not (family.latent and sign.words == families.UNEQUAL):
+            yield sign
 
 
 def _named_signs(values: Config, prefix: str) -> Iterator[Sign]:

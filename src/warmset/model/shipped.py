@@ -19,13 +19,18 @@ class ShippedModel(NamedTuple):
 
     model: str
     path: Path
+    source: str
+    """Where the config was found."""
 
 
 @cache
 def shipped_models() -> tuple[ShippedModel, ...]:
-    """All shipped configs, by `organisation/name`, those that are refused included."""
+    """All shipped configs, by `organisation/name`."""
     with (FOLDER / "models.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(ShippedModel(row["model"], FOLDER / row["file"]) for row in csv.DictReader(file))
+        return tuple(
+            ShippedModel(row["model"], FOLDER / row["file"], row["source_of_config"])
+            for row in csv.DictReader(file)
+        )
 
 
 def find_shipped(name: str) -> ShippedModel:

@@ -1,90 +1,209 @@
-"""What a model is, as far as sizes and arithmetic go: layers, heads, cache, feed-forward part, vocabulary."""
+"""What a model is, as far as sizes and arithmetic go: for every layer what it keeps, computes and weighs."""
 
 from typing import Literal
 
 import msgspec
 
-CacheClass = Literal["MHA", "GQA", "MQA", "MLA"]
+Reach = Literal["full", "sliding", "chunked", "cross"]
+"""How far back a cache goes: every token, the last `span_tokens`, the current run of `span_tokens`, or the
+`span_tokens` of one encoder input (an image, an audio clip)."""
+
+IndexFormat = Literal["fp8_scaled", "bf16", "as_kv"]
+"""How engines store an index key unless told otherwise: fp8 with one fp32 scale, bf16, or like the KV."""
 
 
-class LatentAttention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The sizes of multi-head latent attention: the cache holds one latent and one rotated key a token.
+class KvHeads(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Keys and values of some heads."""
 
-    In config.json: `kv_lora_rank` (c), `qk_rope_head_dim` (r), `qk_nope_head_dim`.
+    num_heads: int
+    key_size: int
+    value_size: int
+
+
+class Latent(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One latent and one rotated key for all heads (MLA): `kv_lora_rank`, `qk_rope_head_dim`.
+
+    `sparse`: engines store it as `fp8_ds_mla` when asked for fp8, because an index selects from it.
     """
 
     latent_size: int
-    rope_head_size: int
-    nope_head_size: int
+    rope_size: int
+    sparse: bool = False
 
 
-class FeedForward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The feed-forward part: how many layers are dense, how many are mixtures of experts, and how wide.
+class CompressedEntry(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One vector that is key and value of all heads (DeepSeek V4); `rope_size` elements of it are rotated."""
 
-    `shared_intermediate_size` is the width of all shared experts of a layer together.
-    `experts_per_token` counts experts that hold weights; `num_zero_experts` only widen the router.
+    size: int
+    rope_size: int
+
+
+class IndexKey(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The key by which sparse attention chooses what to attend to."""
+
+    size: int
+    default_format: IndexFormat
+
+
+Entry = KvHeads | Latent | CompressedEntry | IndexKey
+
+
+class Cache(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of equal entries that a layer keeps for a sequence, one for every `tokens_per_entry` tokens."""
+
+    entry: Entry
+    reach: Reach = "full"
+    span_tokens: int = 0
+    """0 where the reach is `full`."""
+    tokens_per_entry: int = 1
+
+
+StateRole = Literal["conv", "recurrent", "compressor", "tail"]
+
+
+class StatePart(msgspec.Struct, frozen=True, kw_only=True):
+    """A state of fixed size that a layer keeps for a sequence, whatever its length.
+
+    Tensor parallelism divides the `num_units` (heads, channels or groups) where `sharded`; a rank has at
+    least one. `bits` of an element; `None` is the model's own number format, taken as 16.
     """
 
-    gated: bool = True
-    num_dense_layers: int
-    dense_intermediate_size: int
-    num_moe_layers: int = 0
+    role: StateRole
+    num_units: int
+    unit_elements: int
+    bits: int | None = None
+    sharded: bool = True
+
+
+class Indexer(msgspec.Struct, frozen=True, kw_only=True):
+    """What scores index keys and how many entries each query then attends to."""
+
+    num_heads: int
+    key_size: int
+    top_k: int
+    tokens_per_key: int = 1
+    shared: bool = False
+    """Takes over the choice of an earlier layer and scores nothing itself."""
+
+
+class Attention(msgspec.Struct, frozen=True, kw_only=True):
+    """The arithmetic of one softmax attention.
+
+    With a latent, `key_size` and `value_size` are those of the un-absorbed attention. `tokens_per_entry`
+    above 1 means that the reach is over compressed entries; 0 that there are none besides the window.
+    """
+
+    num_heads: int
+    key_size: int
+    value_size: int
+    reach: Reach = "full"
+    span_tokens: int = 0
+    latent: Latent | None = None
+    indexer: Indexer | None = None
+    tokens_per_entry: int = 1
+
+
+class Mixer(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a layer that mixes tokens: what it keeps, how it computes, how many weights it has.
+
+    `split_parameters` are divided over heads by tensor parallelism, `kv_parameters` over KV heads,
+    `replicated_parameters` (down-projections of latents, indexers, compressors) are on every GPU.
+    `small_parameters` (norms, biases, convolutions, decays) are on every GPU and never quantised.
+    """
+
+    caches: tuple[Cache, ...] = ()
+    states: tuple[StatePart, ...] = ()
+    attentions: tuple[Attention, ...] = ()
+    scan_flops_per_token: int = 0
+    """Of a recurrence; linear in the length."""
+    split_parameters: int = 0
+    kv_parameters: int = 0
+    replicated_parameters: int = 0
+    small_parameters: int = 0
+
+
+class FeedForward(msgspec.Struct, frozen=True, kw_only=True):
+    """The feed-forward part of a layer: weights that every token uses, and routed experts.
+
+    `experts_per_token` counts experts that hold weights.
+    """
+
+    dense_parameters: int = 0
+    shared_parameters: int = 0
+    """Shared experts, and the projections around experts that work in a smaller space."""
+    router_parameters: int = 0
+    expert_parameters: int = 0
+    """Of one routed expert."""
     num_experts: int = 0
     experts_per_token: int = 0
-    moe_intermediate_size: int = 0
-    shared_intermediate_size: int = 0
-    num_zero_experts: int = 0
+
+
+class Layer(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+    """One layer: mixers side by side (Falcon-H1 has two, an MLP layer none) and a feed-forward part."""
+
+    mixers: tuple[Mixer, ...] = ()
+    feed_forward: FeedForward | None = None
+    norm_parameters: int = 0
 
     @property
-    def num_matrices(self) -> int:
-        """Weight matrices of one feed-forward block: up and down, and the gate where there is one."""
-        return 3 if self.gated else 2
+    def caches(self) -> tuple[Cache, ...]:
+        """What the layer keeps of tokens."""
+        return tuple(cache for mixer in self.mixers for cache in mixer.caches)
+
+    @property
+    def states(self) -> tuple[StatePart, ...]:
+        """What the layer keeps of a sequence as a whole."""
+        return tuple(part for mixer in self.mixers for part in mixer.states)
 
 
-class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A decoder all of whose layers have full attention of one shape.
+class Quantization(msgspec.Struct, frozen=True, kw_only=True):
+    """What a checkpoint says of its weights: method, modules that it leaves alone, bits of cached elements.
 
-    `num_layers` counts the layers that own a cache. With latent attention the cache has one KV head,
-    and `key_head_size` and `value_head_size` are those of the un-absorbed attention.
-    `query_latent_size` is the rank of a factored query projection (`q_lora_rank`, Step-3's `share_q_dim`).
+    `expert_format` where routed experts have a format of their own (`expert_dtype`).
+    """
+
+    method: str
+    weight_format: str | None = None
+    expert_format: str | None = None
+    unquantized_modules: tuple[str, ...] = ()
+    kv_cache_bits: int | None = None
+
+
+class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+    """A model. `cache_class` is its class in words: `GQA`, `MLA + DSA`, `sliding-window hybrid`.
+
+    `mtp_layers` draft tokens and keep caches only with speculative decoding on. `table_parameters` are
+    further look-up tables and encoders that a prompt token is not multiplied with.
     """
 
     name: str
     model_type: str
-    num_layers: int
+    cache_class: str
     hidden_size: int
-    num_heads: int
-    num_kv_heads: int
-    key_head_size: int
-    value_head_size: int
-    latent: LatentAttention | None = None
-    query_latent_size: int | None = None
-    feed_forward: FeedForward
     vocab_size: int
     tied_embeddings: bool
+    layers: tuple[Layer, ...]
+    mtp_layers: tuple[Layer, ...] = ()
     num_position_embeddings: int = 0
+    table_parameters: int = 0
     max_context_tokens: int | None = None
     dtype_bits: int | None = None
-    quantization_method: str | None = None
-    kv_cache_bits: int | None = None
+    quantization: Quantization | None = None
+    fields_read: tuple[tuple[str, str], ...] = ()
+    """What the config said, and what was taken for granted where it is silent: field, then value and why."""
 
     @property
-    def cache_class(self) -> CacheClass:
-        """How the heads share keys and values."""
-        if self.latent is not None:
-            return "MLA"
-        if self.num_kv_heads == self.num_heads:
-            return "MHA"
-        return "MQA" if self.num_kv_heads == 1 else "GQA"
+    def num_layers(self) -> int:
+        """Layers, as the config counts them or, where it counts pairs, as they keep caches."""
+        return len(self.layers)
 
     @property
-    def cached_elements_per_head(self) -> int:
-        """What one KV head of one layer keeps of a token: key and value, or latent and rotated key."""
-        if self.latent is not None:
-            return self.latent.latent_size + self.latent.rope_head_size
-        return self.key_head_size + self.value_head_size
+    def num_moe_layers(self) -> int:
+        """Layers with routed experts."""
+        return sum(1 for layer in self.layers if layer.feed_forward and layer.feed_forward.num_experts)
 
     @property
-    def cached_elements_per_token(self) -> int:
-        """Elements that the whole model keeps of a token."""
-        return self.num_layers * self.num_kv_heads * self.cached_elements_per_head
+    def is_latent(self) -> bool:
+        """Whether all growing entries are one for all heads, so that every GPU keeps a copy."""
+        entries = [cache.entry for layer in self.layers for cache in layer.caches if cache.reach == "full"]
+        return bool(entries) and not any(isinstance(entry, KvHeads) for entry in entries)

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from warmset.model import (
-    KvLayout,
     ModelSpec,
     WeightFormat,
     all_reduce_bytes,
@@ -51,7 +50,6 @@ class EngineTimes:
 
     spec: ModelSpec
     weight_format: WeightFormat
-    kv_layout: KvLayout
     num_gpus: int
     kv_bytes_per_token: int
     """On all GPUs of the engine together, copies included."""

@@ -59,7 +59,7 @@ def test_a_dram_hit_costs_its_copy_and_a_fixed_part(tokens, hbm_hit_ms, dram_hit
     book = collect_facts(scenario_with({"hardware": {"gpu": "H20-96G"}}), find_accelerator("H20-96G"))
     per_token = 6_440_000_000 // 65536
     rates = dict.fromkeys(EngineRates.__dataclass_fields__, 1.0)
-    one_card = EngineTimes(load_model("Qwen3-8B"), "bf16", "bf16", 1, per_token, EngineRates(**rates))
+    one_card = EngineTimes(load_model("Qwen3-8B"), "bf16", 1, per_token, EngineRates(**rates))
     path: LoadPath = load_path("dram", one_card, per_token, 0.0, book, "expected")
     predicted_ms = 1000 * (path.fixed_s + tokens * path.bytes_per_token / path.bytes_per_s)
     assert predicted_ms == pytest.approx(dram_hit_ms - hbm_hit_ms, rel=0.05, abs=0.7)

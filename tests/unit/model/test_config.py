@@ -1,10 +1,13 @@
 import json
 
+import msgspec
 import pytest
 
-from warmset.errors import InputError, ScenarioError, UnsupportedModelError
-from warmset.model import growth_bytes_per_token, load_model, resolve_config
+from warmset.errors import InputError, ScenarioError
+from warmset.model import growth_bytes_per_token, kv_bytes, kv_layout, load_model, resolve_config
+from warmset.model.spec import KvHeads, Latent
 
+BF16 = kv_layout("bf16")
 LLAMA = {
     "model_type": "llama",
     "num_hidden_layers": 2,
@@ -37,27 +40,141 @@ FALCON = {
     "num_attention_heads": 8,
     "vocab_size": 100,
 }
+LINEAR = {
+    "num_heads": 2,
+    "head_dim": 8,
+    "short_conv_kernel_size": 4,
+}
+KIMI = LATENT | {"model_type": "kimi_linear", "linear_attn_config": LINEAR | {"full_attn_layers": [4]}}
 
 
 def without(config, *keys):
     return {key: value for key, value in config.items() if key not in keys}
 
 
+def resolved(config):
+    return resolve_config(config, "m")
+
+
+def model_of(config):
+    """Without the record of which field said what."""
+    return msgspec.structs.replace(resolved(config), fields_read=())
+
+
+def growth(config):
+    return growth_bytes_per_token(resolved(config), BF16)
+
+
+def entries(config):
+    """The first entry of each layer, or None of a layer that keeps none."""
+    return [layer.caches[0].entry if layer.caches else None for layer in resolved(config).layers]
+
+
+def reaches(config):
+    """How far each layer sees: `full`, `sliding`, ... or a dash."""
+    return [layer.caches[0].reach if layer.caches else "-" for layer in resolved(config).layers]
+
+
 def test_grouped_queries():
-    spec = resolve_config(LLAMA, "m")
-    assert (spec.cache_class, spec.num_kv_heads, spec.key_head_size) == ("GQA", 2, 8)
-    assert growth_bytes_per_token(spec, "bf16") == 2 * 2 * 2 * 8 * 2
+    spec = resolved(LLAMA)
+    assert spec.cache_class == "GQA"
+    assert entries(LLAMA) == 2 * [KvHeads(num_heads=2, key_size=8, value_size=8)]
+    assert growth(LLAMA) == 2 * 2 * 2 * 8 * 2
 
 
 def test_a_latent_ignores_the_decoys():
-    spec = resolve_config(LATENT, "m")
-    assert (spec.cache_class, spec.num_kv_heads, spec.key_head_size, spec.value_head_size) == (
-        "MLA",
-        1,
-        12,
-        8,
-    )
-    assert growth_bytes_per_token(spec, "bf16") == 4 * (16 + 4) * 2
+    spec = resolved(LATENT)
+    assert spec.cache_class == "MLA"
+    assert entries(LATENT) == 4 * [Latent(latent_size=16, rope_size=4)]
+    assert growth(LATENT) == 4 * (16 + 4) * 2
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"],
+)
+def test_names_of_the_number_of_layers(field):
+    assert resolved(without(LLAMA, "num_hidden_layers") | {field: 5}).num_layers == 5
+
+
+@pytest.mark.parametrize(
+    ("lists", "num_layers"),
+    [
+        ({"layer_types": 3 * ["full_attention"]}, 3),
+        ({"model_type": "nemotron_h", "layers_block_type": ["attention", "mlp", "attention"]}, 3),
+        ({"model_type": "nemotron_h", "hybrid_override_pattern": "*-*-"}, 4),
+    ],
+    ids=str,
+)
+def test_lists_may_stand_for_the_number_of_layers(lists, num_layers):
+    assert resolved(without(LLAMA, "num_hidden_layers") | lists).num_layers == num_layers
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads"],
+)
+def test_names_of_the_number_of_heads(field):
+    spec = resolved(without(LLAMA, "num_attention_heads") | {field: 4})
+    assert spec.layers[0].mixers[0].attentions[0].num_heads == 4
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"num_key_value_heads": 4},
+        {"n_head_kv": 4},
+        {"num_kv_heads": 4},
+        {"num_attention_groups": 4},
+        {"attn_config": {"kv_n_heads": 4}},
+    ],
+    ids=str,
+)
+def test_names_of_the_number_of_kv_heads(fields):
+    assert entries(without(LLAMA, "num_key_value_heads") | fields)[0].num_heads == 4
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"head_dim": 32},
+        {"hidden_size_per_head": 32},
+        {"attention_head_dim": 32},
+        {"kv_channels": 32},
+        {"attn_config": {"head_dim": 32}},
+    ],
+    ids=str,
+)
+def test_names_of_the_head_size(fields):
+    assert entries(LLAMA | fields)[0].key_size == 32
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("hidden_size", "n_embd"),
+        ("hidden_size", "n_embed"),
+        ("hidden_size", "d_model"),
+        ("vocab_size", "padded_vocab_size"),
+    ],
+)
+def test_other_names(old, new):
+    assert model_of(without(LLAMA, old) | {new: LLAMA[old]}) == model_of(LLAMA)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        {"text_config": LLAMA},
+        {"llm_config": LLAMA},
+        {"language_config": LLAMA},
+        {"thinker_config": {"text_config": LLAMA}},
+        {"model_type": "llava", "text_config": LLAMA, "num_hidden_layers": 99},
+    ],
+    ids=lambda config: next(iter(config)),
+)
+def test_a_language_model_inside(wrapped):
+    assert model_of(wrapped) == model_of(LLAMA)
 
 
 @pytest.mark.parametrize(
@@ -92,20 +209,13 @@ def test_a_latent_ignores_the_decoys():
         ),
         pytest.param(LLAMA | {"model_type": "chatglm"}, 8, id="chatglm without groups"),
         pytest.param(
-            LATENT | {"model_type": "deepseek_v2", "use_mla": False, "kv_lora_rank": None, "v_head_dim": 0},
-            8,
-            id="deepseek with the latent off",
-        ),
-        pytest.param({"model_type": "gemma3_wrapper", "text_config": LLAMA}, 2, id="nested"),
-        pytest.param({"thinker_config": {"text_config": LLAMA}}, 2, id="nested twice"),
-        pytest.param(
             without(LLAMA, "model_type") | {"architectures": ["LlamaForCausalLM"]}, 2, id="architectures only"
         ),
         pytest.param(LLAMA | {"model_type": "new"}, 2, id="an unknown type that is plain"),
     ],
 )
 def test_kv_heads(config, num_kv_heads):
-    assert resolve_config(config, "m").num_kv_heads == num_kv_heads
+    assert [entry.num_heads for entry in entries(config)] == 2 * [num_kv_heads]
 
 
 @pytest.mark.parametrize(
@@ -113,119 +223,143 @@ def test_kv_heads(config, num_kv_heads):
     [
         (LLAMA | {"head_dim": 0}, 8),
         (LLAMA | {"head_dim": None}, 8),
-        (LLAMA | {"head_dim": 128}, 128),
-        (LLAMA | {"attention_head_dim": 32}, 32),
-        (LLAMA | {"kv_channels": 16}, 16),
+        (LLAMA | {"head_dim": 128}, 128),  # as Qwen3-0.6B: not hidden size over heads
         (LLAMA | {"model_type": "gemma"}, 256),
         (LLAMA | {"model_type": "qwen3"}, 128),
+        (LLAMA | {"model_type": "gpt_oss", "sliding_window": 128}, 64),
+        (LLAMA | {"model_type": "minimax_m2"}, 128),
     ],
 )
 def test_head_size(config, head_size):
-    assert resolve_config(config, "m").key_head_size == head_size
+    assert {(entry.key_size, entry.value_size) for entry in entries(config)} == {(head_size, head_size)}
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"sliding_window": None},
-        {"sliding_window": 4096},
-        {"sliding_window": 128, "use_sliding_window": False},
-        {"sliding_window": 128, "model_type": "qwen2"},
-        {"sliding_window": None, "sliding_window_pattern": 4},
-        {"attn_config": {"sliding_window_size": -1}},
-        {"layer_types": ["full_attention", "full_attention"]},
-        {"attn_type_list": [1, 1]},
-        {"num_kv_shared_layers": 0},
-        {"is_encoder_decoder": False, "cross_attention_hidden_size": None},
-        {"index_topk": None},
-        {"mtp_layer_types": ["sliding_attention"]},
-    ],
-    ids=str,
-)
-def test_what_is_off_does_not_count(fields):
-    assert growth_bytes_per_token(resolve_config(LLAMA | fields, "m"), "bf16") == 128
+# Traps of published configs, one test each.
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"sliding_window": 4095}, r"sliding-window layers \(sliding_window=4095\)"),
-        ({"sliding_window": 128, "model_type": "qwen2", "use_sliding_window": True}, "sliding-window"),
-        ({"sliding_window": 9999, "max_position_embeddings": None}, "sliding-window"),
-        ({"model_type": "mistral"}, "sliding_window=4096, the default of mistral"),
-        ({"attn_config": {"sliding_window_size": 128}}, r"attn_config\.sliding_window_size=128"),
-        ({"model_type": "gemma2"}, r"sliding-window layers \(model_type=gemma2\)"),
-        ({"model_type": "gemma3_text"}, r"sliding-window layers \(model_type=gemma3_text\)"),
-        ({"layer_types": ["full_attention", "ring"]}, "layer_types: 1 of 2 are ring"),
-        ({"model_type": "new", "attention_chunk_size": 64}, "chunked-local"),
-        ({"model_type": "new", "ssm_state_size": 16}, "recurrent-state"),
-        ({"model_type": "new", "rwkv_version": 7}, "recurrent-state"),
-        ({"model_type": "new", "linear_num_value_heads": 16}, "linear-attention"),
-        ({"model_type": "new", "conv_L_cache": 3}, "short-convolution"),
-        ({"model_type": "new", "index_topk": 16}, "sparse-attention"),
-        ({"model_type": "new", "compress_ratios": [0, 4]}, "compressed KV"),
-        ({"model_type": "new", "kv_source_layer_ids": [2]}, "share another layer's KV"),
-        ({"use_cla": True, "cla_share_factor": 2}, "share another layer's KV .*cla_share_factor=2"),
-        ({"model_type": "new", "cross_attention_layers": [1]}, "cross-attention"),
-        ({"is_encoder_decoder": True}, "encoder-decoder"),
-        ({"model_type": "new", "per_layer_config": [{}]}, "different attention"),
-        ({"model_type": "new", "num_loops": 3}, "different attention"),
-        ({"model_type": "new", "kv_lora_rank": 16}, "latents of an unknown kind"),
-        ({"head_dim": 16, "v_head_dim": 8}, "different sizes .*v_head_dim=8"),
-        ({"attn_output_gate": True}, "output gates"),
-        ({"num_key_value_heads": [2, 4]}, "layers that differ in num_key_value_heads"),
-        ({"model_type": None}, "no model_type"),
-        ({"model_type": None, "architectures": ["NewForCausalLM"]}, "no model_type"),
-    ],
-    ids=str,
-)
-def test_what_is_not_sized_is_refused_by_name(fields, words):
-    with pytest.raises(UnsupportedModelError, match=f"^org/m: .*{words}"):
-        resolve_config(LLAMA | fields, "org/m")
+def test_a_sparse_config_has_the_defaults_of_its_class():
+    # gemma-3-4b-it leaves out heads, KV heads, head size and the pattern: 8, 4, 256 and every sixth layer.
+    text = {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "num_hidden_layers": 34,
+        "sliding_window": 1024,
+    }
+    config = {"model_type": "gemma3", "text_config": text}
+    assert set(entries(config)) == {KvHeads(num_heads=4, key_size=256, value_size=256)}
+    assert reaches(config)[:7] == 5 * ["sliding"] + ["full", "sliding"]
+    assert growth(config) == 20_480  # llama.cpp: 2560 MiB at 131,072 tokens (ollama PR#17037)
+    assert resolved(config).vocab_size == 262_208
 
 
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        (without(LLAMA, "num_hidden_layers"), "no num_hidden_layers"),
-        (without(LLAMA, "hidden_size"), "no hidden_size"),
-        (without(LLAMA, "num_attention_heads"), "no num_attention_heads"),
-        (without(LLAMA, "vocab_size"), "no vocab_size"),
-        (without(LLAMA, "intermediate_size"), "no intermediate_size"),
-        (without(LATENT, "kv_lora_rank"), "no kv_lora_rank"),
-        (without(LATENT, "qk_rope_head_dim"), "no qk_rope_head_dim"),
-        (
-            without(LLAMA, "num_key_value_heads") | {"model_type": "mixtral"},
-            "model_type=mixtral does not mean one",
-        ),
-        (
-            without(LLAMA, "num_key_value_heads") | {"model_type": "new"},
-            "no num_key_value_heads, and model_type=new",
-        ),
-        (LLAMA | {"num_hidden_layers": 0}, "num_hidden_layers=0 is not positive"),
-        (LLAMA | {"num_hidden_layers": 10**7}, "layers are more than any model has"),
-        (LLAMA | {"hidden_size": True}, "hidden_size=True is not a whole number"),
-        (LLAMA | {"hidden_size": "64"}, "hidden_size='64' is not a whole number"),
-        (LLAMA | {"num_key_value_heads": 3}, "8 heads cannot share 3 KV heads"),
-        (LLAMA | {"num_key_value_heads": 0}, "8 heads cannot share 0 KV heads"),
-        (LLAMA | {"hidden_size": 65}, "no head_dim"),
-        (LLAMA | {"use_sliding_window": 1}, "neither true nor false"),
-        (LLAMA | {"rope_scaling": 4}, "rope_scaling=4 is not a JSON object"),
-        (LLAMA | {"rope_scaling": {"type": "linear", "factor": float("nan")}}, "factor of nan"),
-        (LLAMA | {"attn_config": 4}, "attn_config=4 is not a JSON object"),
-        (LLAMA | {"text_config": 4}, "text_config=4 is not a JSON object"),
-        (LLAMA | {"quantization_config": 4}, "quantization_config=4 is not a JSON object"),
-        (LLAMA | {"num_local_experts": 4}, "no num_experts_per_tok"),
-        (LLAMA | {"num_local_experts": 4, "num_experts_per_tok": 5}, "cannot choose 5 of 4"),
-        ([LLAMA], "not a JSON object but an array"),
-        (7, "not a JSON object but a number"),
-        (None, "not a JSON object but null"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_what_is_missing_or_impossible_is_named(config, words):
-    with pytest.raises(InputError, match=f"^m: .*{words}"):
-        resolve_config(config, "m")
+def test_a_window_that_is_switched_off():
+    # Qwen2.5-72B has sliding_window=131072 and use_sliding_window=false.
+    windowed = LLAMA | {"model_type": "qwen2", "sliding_window": 128}
+    assert growth(windowed | {"use_sliding_window": False}) == growth(windowed) == 128
+    on = windowed | {"use_sliding_window": True}
+    assert (growth(on), kv_bytes(resolved(on), BF16).windows) == (0, {128: 128})
+    assert reaches(on | {"max_window_layers": 1}) == ["full", "sliding"]
+
+
+def test_a_window_that_no_sequence_exceeds():
+    # Phi-4-mini: sliding_window=262144, max_position_embeddings=131072.
+    windowed = LLAMA | {"model_type": "phi3", "sliding_window": 4095}
+    assert reaches(windowed) == 2 * ["sliding"]
+    assert reaches(windowed | {"sliding_window": 4096}) == 2 * ["full"]
+
+
+def test_a_share_factor_without_its_switch():
+    # Hunyuan-7B has cla_share_factor=2 and no use_cla.
+    hunyuan = LLAMA | {"model_type": "hunyuan", "cla_share_factor": 2, "num_hidden_layers": 5}
+    assert growth(hunyuan) == 5 * 64
+    assert growth(hunyuan | {"use_cla": False}) == 5 * 64
+    shared = hunyuan | {"use_cla": True}
+    assert [entry is not None for entry in entries(shared)] == [True, False, True, False, True]
+    assert growth(hunyuan | {"model_type": "llama"}) == 5 * 64
+
+
+def test_a_chunk_size_that_is_not_one():
+    # MiMo-V2-Flash has attention_chunk_size=128 beside its sliding window.
+    mimo = LLAMA | {
+        "model_type": "mimo_v2_flash",
+        "hybrid_layer_pattern": [0, 1],
+        "sliding_window": 32,
+        "attention_chunk_size": 128,
+        "head_dim": 12,
+        "v_head_dim": 8,
+        "swa_num_key_value_heads": 4,
+        "swa_head_dim": 10,
+        "swa_v_head_dim": 6,
+    }
+    assert reaches(mimo) == ["full", "sliding"]
+    assert entries(mimo) == [
+        KvHeads(num_heads=2, key_size=12, value_size=8),
+        KvHeads(num_heads=4, key_size=10, value_size=6),
+    ]
+    assert kv_bytes(resolved(mimo), BF16).windows == {32: 4 * 16 * 2}
+
+
+def test_a_latent_rank_of_null_is_no_latent():
+    # Hunyuan-7B has kv_lora_rank=null; DeepSeek's first models have use_mla=false.
+    assert growth(LLAMA | {"kv_lora_rank": None}) == 128
+    off = LATENT | {"model_type": "deepseek_v2", "use_mla": False, "kv_lora_rank": None, "v_head_dim": 0}
+    assert entries(off) == 4 * [KvHeads(num_heads=8, key_size=72, value_size=72)]
+
+
+@pytest.mark.parametrize("config", [LATENT, KIMI], ids=["deepseek_v3", "kimi_linear"])
+def test_decoys_of_latent_models(config):
+    # Kimi-Linear: head_dim=72 and num_key_value_heads=32 are not used.
+    for decoys in ({}, {"head_dim": 72, "num_key_value_heads": 3}, {"head_dim": 0, "num_key_value_heads": 0}):
+        assert growth(config | decoys) == growth(config)
+
+
+def test_layers_counted_from_one_and_from_nought():
+    # Kimi-Linear and Kimi-K3 list full_attn_layers from 1, GLM-5.3-Flash from 0.
+    assert reaches(KIMI) == ["-", "-", "-", "full"]
+    glm = KIMI | {"model_type": "glm5_next_text", "linear_attn_config": LINEAR | {"full_attn_layers": [3]}}
+    assert reaches(glm) == ["-", "-", "-", "full"]
+
+
+def test_layers_counted_in_pairs():
+    # LongCat-Flash has 28 double layers and 56 latents.
+    longcat = without(LATENT, "num_hidden_layers") | {"model_type": "longcat_flash", "num_layers": 28}
+    longcat |= {"n_routed_experts": 4, "moe_topk": 2, "expert_ffn_hidden_size": 32, "ffn_hidden_size": 64}
+    assert resolved(longcat).num_layers == 56
+    assert growth(longcat) == 56 * (16 + 4) * 2
+
+
+def test_layers_that_read_the_cache_of_another():
+    # Gemma 3n and 4 E: the last num_kv_shared_layers own none.
+    gemma = LLAMA | {
+        "model_type": "gemma4_text",
+        "num_hidden_layers": 6,
+        "sliding_window": 32,
+        "layer_types": 2 * ["sliding_attention", "sliding_attention", "full_attention"],
+        "num_kv_shared_layers": 2,
+        "global_head_dim": 512,
+    }
+    assert reaches(gemma) == ["sliding", "sliding", "full", "sliding", "-", "-"]
+    assert entries(gemma)[2] == KvHeads(num_heads=2, key_size=512, value_size=512)
+
+
+def test_kv_heads_of_full_layers_only_where_keys_are_values():
+    # Gemma 4: num_global_key_value_heads counts with attention_k_eq_v alone; both are stored.
+    gemma = LLAMA | {"model_type": "gemma4_text", "num_hidden_layers": 6, "sliding_window": 32}
+    gemma |= {"global_head_dim": 512, "num_global_key_value_heads": 1}
+    assert entries(gemma)[5] == KvHeads(num_heads=2, key_size=512, value_size=512)
+    assert entries(gemma | {"attention_k_eq_v": True})[5] == KvHeads(
+        num_heads=1, key_size=512, value_size=512
+    )
+
+
+def test_an_index_that_some_layers_take_over():
+    # GLM-5.2: `shared` layers own no index keys. DeepSeek-V3.2 has one on every layer.
+    sparse = LATENT | {"model_type": "glm_moe_dsa", "index_topk": 8, "index_head_dim": 16, "index_n_heads": 2}
+    assert growth(sparse) == 4 * (40 + 20)
+    assert growth(sparse | {"indexer_types": ["full", "full", "full", "shared"]}) == 4 * 40 + 3 * 20
+    by_frequency = {"index_topk_freq": 2, "index_skip_topk_offset": 1}
+    assert growth(sparse | by_frequency) == 4 * 40 + 2 * 20
 
 
 @pytest.mark.parametrize(
@@ -247,30 +381,46 @@ def test_what_is_missing_or_impossible_is_named(config, words):
     ids=str,
 )
 def test_longest_context(fields, tokens):
-    assert resolve_config(LLAMA | fields, "m").max_context_tokens == tokens
+    assert resolved(LLAMA | fields).max_context_tokens == tokens
 
 
-def test_an_encoder_beside_the_language_model():
-    with pytest.raises(UnsupportedModelError, match=r"encoder-decoder caches \(is_encoder_decoder=true\)"):
-        resolve_config({"text_config": LLAMA, "is_encoder_decoder": True}, "m")
+@pytest.mark.parametrize(
+    ("section", "bits"),
+    [
+        # compressed-tensors, ModelOpt
+        ({"quant_method": "compressed-tensors", "kv_cache_scheme": {"num_bits": 8, "type": "float"}}, 8),
+        ({"quant_method": "modelopt", "kv_cache_quant_algo": "FP8"}, 8),
+        ({"quant_method": "modelopt", "kv_cache_quant_algo": "NVFP4"}, 4),
+        ({"quant_method": "fp8"}, None),
+        ({"quant_method": "fp8", "kv_cache_scheme": None}, None),
+    ],
+    ids=str,
+)
+def test_cached_elements_as_the_checkpoint_has_them(section, bits):
+    quantization = resolved(LLAMA | {"quantization_config": section}).quantization
+    assert (quantization.method, quantization.kv_cache_bits) == (section["quant_method"], bits)
 
 
 def test_format_and_quantization_may_stand_at_either_level():
     quantized = {"quantization_config": {"quant_method": "modelopt", "kv_cache_quant_algo": "FP8"}}
-    outer = resolve_config({"text_config": LLAMA, "torch_dtype": "bfloat16", **quantized}, "m")
-    inner = resolve_config({"text_config": LLAMA | {"dtype": "bfloat16"} | quantized}, "m")
+    outer = resolved({"text_config": LLAMA, "torch_dtype": "bfloat16", **quantized})
+    inner = resolved({"text_config": LLAMA | {"dtype": "bfloat16"} | quantized})
     for spec in (outer, inner):
-        assert (spec.dtype_bits, spec.quantization_method, spec.kv_cache_bits) == (16, "modelopt", 8)
-    scheme = {"quant_method": "compressed-tensors", "kv_cache_scheme": {"num_bits": 8, "type": "float"}}
-    assert resolve_config(LLAMA | {"quantization_config": scheme}, "m").kv_cache_bits == 8
-    plain = resolve_config(LLAMA, "m")
-    assert (plain.dtype_bits, plain.quantization_method, plain.kv_cache_bits) == (None, None, None)
+        assert (spec.dtype_bits, spec.quantization.method, spec.quantization.kv_cache_bits) == (
+            16,
+            "modelopt",
+            8,
+        )
+    plain = resolved(LLAMA)
+    assert (plain.dtype_bits, plain.quantization) == (None, None)
 
 
 def test_tied_embeddings():
-    assert not resolve_config(LLAMA, "m").tied_embeddings
-    assert resolve_config(LLAMA | {"model_type": "gemma"}, "m").tied_embeddings
-    assert resolve_config({"text_config": LLAMA, "tie_word_embeddings": True}, "m").tied_embeddings
+    assert not resolved(LLAMA).tied_embeddings
+    assert resolved(LLAMA | {"model_type": "gemma"}).tied_embeddings
+    assert resolved({"text_config": LLAMA, "tie_word_embeddings": True}).tied_embeddings
+    outer_and_inner = {"text_config": LLAMA | {"tie_word_embeddings": False}, "tie_word_embeddings": True}
+    assert not resolved(outer_and_inner).tied_embeddings
 
 
 def test_a_file_and_a_folder(tmp_path):

@@ -1,0 +1,249 @@
+"""What an engine makes of the memory that weights leave: blocks, tokens in the pool, concurrency."""
+
+from fractions import Fraction
+from typing import Literal
+
+import msgspec
+
+from warmset.errors import InfeasibleError, InputError
+from warmset.model.engines.sglang import SglangPlacement, SglangSettings, sglang_pools
+from warmset.model.engines.vllm import (
+    VllmPlacement,
+    VllmSettings,
+    capability_of,
+    default_batched_tokens,
+    vllm_pool,
+)
+from warmset.model.engines.vllm_families import engine_layout
+from warmset.model.engines.vllm_types import Release
+from warmset.model.layouts import KvLayout
+from warmset.model.placement import Placement, sequence_bytes_per_gpu
+from warmset.model.spec import ModelSpec
+from warmset.model.step import Step
+
+GIB = 2**30
+OVERHEAD_BYTES = 2 * GIB
+LEAST_OVERHEAD_BYTES, MOST_OVERHEAD_BYTES = 1 * GIB, 3 * GIB
+"""Activations, graphs and libraries of one GPU: measured at start, 1 to 3 GiB are normal; assumed."""
+
+DEFAULT_SHARE = {"physics": Fraction(1), "vllm": Fraction(92, 100), "sglang": Fraction(88, 100)}
+"""`--gpu-memory-utilization` of vLLM 0.33.0; `--mem-fraction-static` of SGLang follows the card, 0.88 is
+assumed."""
+
+
+class EngineQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """One engine on one kind of GPU.
+
+    `kv_memory_bytes` is what is left for KV on each GPU, where it is known from a log; else it follows from
+    `memory_bytes`, the share that the engine may use, the weights and an overhead. Where the layout is
+    not given vLLM takes its own for the model.
+    """
+
+    name: Literal["physics", "vllm", "sglang"]
+    gpu_name: str = ""
+    memory_bytes: int | None = None
+    memory_share: Fraction | None = None
+    overhead_bytes: int = OVERHEAD_BYTES
+    is_overhead_given: bool = False
+    kv_memory_bytes: int | None = None
+    context_tokens: int | None = None
+    batched_tokens: int | None = None
+    prefix_caching: bool | None = None
+    hybrid_manager: bool = True
+    max_running_requests: int | None = None
+    vllm_release: Release = "0.33.0"
+    is_layout_given: bool = True
+    num_speculative_tokens: int = 0
+
+    @property
+    def share(self) -> Fraction:
+        """Of the memory that the engine may use."""
+        return self.memory_share if self.memory_share is not None else DEFAULT_SHARE[self.name]
+
+    @property
+    def usable_bytes(self) -> int:
+        """Of one GPU: the share of its memory."""
+        return int((self.memory_bytes or 0) * self.share)
+
+
+class EngineSize(msgspec.Struct, frozen=True, kw_only=True):
+    """The pool on every GPU. The range comes from the overhead, 1 to 3 GiB where it is not known.
+
+    `max_concurrency`: requests of `context_tokens` at once; SGLang logs a limit of its own. `log_lines`: as
+    the engine prints them.
+    """
+
+    name: str
+    kv_layout: str
+    available_bytes: int
+    block_tokens: int
+    num_blocks: int
+    pool_tokens: int
+    least_pool_tokens: int
+    most_pool_tokens: int
+    max_concurrency: float
+    context_tokens: int
+    bytes_per_block: int | float
+    snapshot_tokens: int | None
+    log_lines: tuple[str, ...]
+    notes: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+def size_engine(
+    spec: ModelSpec, layout: KvLayout, placement: Placement, weight_bytes: int, question: EngineQuestion
+) -> EngineSize:
+    """The pool of one engine.
+
+    Raises: UnsupportedModelError when the engine does not serve the model; InputError when it refuses the
+        layout or the placement; InfeasibleError when not one request fits.
+    """
+    if question.memory_bytes is None and question.kv_memory_bytes is None:
+        raise InputError(f"--engine {question.name}: name the GPU (--gpu H200) or give --kv-cache-memory")
+    if not 0 < question.share <= 1:
+        raise InputError(
+            f"--gpu-memory-utilization {float(question.share)}: it must be above 0 and at most 1"
+        )
+    pool = {"physics": _physics, "vllm": _vllm, "sglang": _sglang}[question.name]
+    size = pool(
+        spec, layout, placement, question, _available(weight_bytes, question, question.overhead_bytes)
+    )
+    tokens = [size.pool_tokens]
+    for overhead in _other_overheads(question):
+        try:
+            other = pool(spec, layout, placement, question, _available(weight_bytes, question, overhead))
+        except InfeasibleError:
+            tokens.append(0)
+        else:
+            tokens.append(other.pool_tokens)
+    return msgspec.structs.replace(size, least_pool_tokens=min(tokens), most_pool_tokens=max(tokens))
+
+
+def _other_overheads(question: EngineQuestion) -> tuple[int, ...]:
+    if question.kv_memory_bytes is not None or question.is_overhead_given:
+        return ()
+    return LEAST_OVERHEAD_BYTES, MOST_OVERHEAD_BYTES
+
+
+def _available(weight_bytes: int, question: EngineQuestion, overhead_bytes: int) -> int:
+    if question.kv_memory_bytes is not None:
+        return question.kv_memory_bytes
+    return max(question.usable_bytes - weight_bytes - overhead_bytes, 1)
+
+
+def _physics(
+    spec: ModelSpec, layout: KvLayout, placement: Placement, question: EngineQuestion, available_bytes: int
+) -> EngineSize:
+    """As many whole sequences as fit, with no rounding, padding or reservation: no engine reaches it."""
+    context = question.context_tokens or spec.max_context_tokens
+    if context is None:
+        raise InputError(f"{spec.name}: the config names no context length: give --max-model-len")
+    each = sequence_bytes_per_gpu(spec, context, layout, placement)
+    if each > available_bytes:
+        raise InfeasibleError(
+            f"{spec.name}: a sequence of {context:,} tokens takes {each:,} bytes of each GPU, available are "
+            f"{available_bytes:,}: use a smaller --max-model-len, more GPUs or a smaller KV layout"
+        )
+    concurrency = available_bytes / each if each else 0.0
+    tokens = int(concurrency * context)
+    return EngineSize(
+        name="physics",
+        kv_layout=layout.name,
+        available_bytes=available_bytes,
+        block_tokens=1,
+        num_blocks=tokens,
+        pool_tokens=tokens,
+        least_pool_tokens=tokens,
+        most_pool_tokens=tokens,
+        max_concurrency=concurrency,
+        context_tokens=context,
+        bytes_per_block=each / context,
+        snapshot_tokens=None,
+        log_lines=(),
+        notes=(),
+        steps=(
+            Step("sequences", f"{available_bytes:,} / {each:,} bytes", f"{concurrency:.4f}", "arithmetic"),
+        ),
+    )
+
+
+def _vllm(
+    spec: ModelSpec, layout: KvLayout, placement: Placement, question: EngineQuestion, available_bytes: int
+) -> EngineSize:
+    batched = question.batched_tokens
+    if batched is None:
+        batched = default_batched_tokens(question.memory_bytes or 80 * GIB, question.gpu_name)
+    settings = VllmSettings(
+        available_bytes=available_bytes,
+        context_tokens=question.context_tokens,
+        batched_tokens=batched,
+        prefix_caching=question.prefix_caching,
+        hybrid_manager=question.hybrid_manager,
+        max_running_requests=question.max_running_requests,
+        capability=capability_of(question.gpu_name),
+        release=question.vllm_release,
+        num_speculative_tokens=question.num_speculative_tokens,
+    )
+    ranks = VllmPlacement(
+        tp_size=placement.tensor_parallel,
+        pp_size=placement.pipeline_parallel,
+        dp_attention_size=placement.dp_attention,
+        dcp_size=placement.decode_context_parallel,
+    )
+    layout = engine_layout(spec, layout if question.is_layout_given else None, settings)
+    pool = vllm_pool(spec, settings, ranks, layout)
+    return EngineSize(
+        name=f"vLLM {question.vllm_release}",
+        kv_layout=layout.name,
+        available_bytes=available_bytes,
+        block_tokens=pool.block_tokens,
+        num_blocks=pool.num_blocks,
+        pool_tokens=pool.pool_tokens,
+        least_pool_tokens=pool.pool_tokens,
+        most_pool_tokens=pool.pool_tokens,
+        max_concurrency=float(pool.max_concurrency_ratio),
+        context_tokens=pool.context_tokens,
+        bytes_per_block=pool.bytes_per_block,
+        snapshot_tokens=pool.snapshot_tokens,
+        log_lines=(pool.log_line,),
+        notes=tuple(finding.first_example for finding in pool.findings),
+        steps=pool.steps,
+    )
+
+
+def _sglang(
+    spec: ModelSpec, layout: KvLayout, placement: Placement, question: EngineQuestion, available_bytes: int
+) -> EngineSize:
+    ranks = SglangPlacement(
+        tp_size=placement.tensor_parallel,
+        pp_size=placement.pipeline_parallel,
+        dp_attention_size=placement.dp_attention,
+        dcp_size=placement.decode_context_parallel,
+    )
+    settings = SglangSettings(
+        available_bytes=available_bytes,
+        context_tokens=question.context_tokens,
+        max_running_requests=question.max_running_requests,
+        num_draft_tokens=question.num_speculative_tokens,
+        num_draft_layers=len(spec.mtp_layers) if question.num_speculative_tokens else 0,
+        is_blackwell=capability_of(question.gpu_name) in {"sm100", "sm120"},
+    )
+    pools = sglang_pools(spec, layout, ranks, settings)
+    context = question.context_tokens or spec.max_context_tokens or pools.max_total_num_tokens
+    return EngineSize(
+        name="SGLang 0.5.23",
+        kv_layout=layout.name if pools.kv_cache_dtype == "auto" else pools.kv_cache_dtype,
+        available_bytes=available_bytes,
+        block_tokens=pools.page_tokens,
+        num_blocks=pools.max_total_num_tokens // pools.page_tokens,
+        pool_tokens=pools.max_total_num_tokens,
+        least_pool_tokens=pools.max_total_num_tokens,
+        most_pool_tokens=pools.max_total_num_tokens,
+        max_concurrency=min(pools.request_tokens / context, float(pools.max_running_requests)),
+        context_tokens=context,
+        bytes_per_block=float(pools.cell_bytes * pools.page_tokens),
+        snapshot_tokens=None,
+        log_lines=pools.log_lines,
+        notes=(f"max_running_requests={pools.max_running_requests}",),
+        steps=pools.steps,
+    )

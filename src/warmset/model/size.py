@@ -1,0 +1,272 @@
+"""Everything about the size of a model at once: KV, weights, arithmetic, one GPU, one engine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import msgspec
+
+from warmset.errors import InfeasibleError
+from warmset.model.checkpoints import checkpoint_formats
+from warmset.model.engine_pools import EngineQuestion, EngineSize, size_engine
+from warmset.model.flops import decode_flops_per_step, decode_weight_bytes_read, prefill_flops
+from warmset.model.kv_bytes import KvBytes, cached_prefix_bytes, kv_bytes, sequence_bytes
+from warmset.model.kv_reads import decode_kv_bytes_per_sequence
+from warmset.model.layouts import KvLayout
+from warmset.model.parameters import active_parameters, num_parameters
+from warmset.model.placement import Placement, gpu_bytes, sequence_bytes_per_gpu
+from warmset.model.spec import ModelSpec
+from warmset.model.step import Step
+from warmset.model.steps import field_steps, kv_steps, weight_steps
+from warmset.model.weights import (
+    WeightFormat,
+    WeightFormats,
+    weight_bytes,
+    weight_bytes_per_gpu,
+    weight_formats,
+)
+from warmset.units import format_bytes_binary
+
+EngineName = Literal["physics", "vllm", "sglang"]
+
+LARGEST_TENSOR_PARALLEL = 64
+ONE_GPU = Placement()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeQuestion:
+    """What is asked about a model.
+
+    `cached_layout` is that of a cached prefix, which may differ from the engine's. `weights`: `None` takes
+    the checkpoint's own formats.
+    """
+
+    lengths: tuple[int, ...]
+    layout: KvLayout
+    is_layout_given: bool = True
+    cached_layout: KvLayout
+    snapshot_tokens: int | None = None
+    weights: WeightFormat | None = None
+    batch_size: int = 1
+    placement: Placement = ONE_GPU
+    engine: EngineQuestion | None = None
+
+
+class KvSize(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a sequence's KV. A growth that is not whole is exact in binary."""
+
+    growth_bytes_per_token: int | float
+    window_bytes_per_token: int
+    window_tokens: int
+    state_bytes_per_sequence: int
+    cross_bytes_per_input: int
+    mtp_bytes_per_token: int | float
+
+
+class DecodeSize(msgspec.Struct, frozen=True, kw_only=True):
+    """One decode step of a batch, on all GPUs together."""
+
+    flops: int
+    weight_bytes: int
+    kv_bytes: int
+
+
+class GpuSize(msgspec.Struct, frozen=True, kw_only=True):
+    """The fullest GPU. `replication_factor`: KV on all GPUs over the KV of the model."""
+
+    num_gpus: int
+    weight_bytes: int
+    growth_bytes_per_token: int | float
+    window_bytes_per_token: int
+    state_bytes_per_sequence: int
+    cross_bytes_per_input: int
+    replication_factor: float
+    sequence_bytes: dict[str, int]
+
+
+RENAMED = {"num_parameters": "parameters", "num_active_parameters": "active_parameters"}
+
+
+class ModelSize(msgspec.Struct, frozen=True, kw_only=True, rename=RENAMED):
+    """The whole answer; lengths are keys of the dictionaries."""
+
+    model: str
+    cache_class: str
+    num_layers: int
+    kv_layout: str
+    kv: KvSize
+    sequence_bytes: dict[str, int]
+    cached_prefix_bytes: dict[str, int]
+    num_parameters: int
+    num_active_parameters: int
+    weight_format: str
+    weight_bytes: int
+    prefill_flops: dict[str, int]
+    decode_step: dict[str, DecodeSize]
+    per_gpu: GpuSize
+    engine: EngineSize | None
+    notes: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+def size_model(spec: ModelSpec, question: SizeQuestion) -> ModelSize:
+    """All sizes of a model for one question.
+
+    Raises: InputError when the layout, the weights or the placement do not suit the model;
+        UnsupportedModelError when the engine does not serve it; InfeasibleError when it does not fit the GPU.
+    """
+    formats = checkpoint_formats(spec) if question.weights is None else weight_formats(question.weights)
+    kv = kv_bytes(spec, question.layout)
+    gpu = _gpu_size(spec, question, formats)
+    engine = None
+    snapshot_tokens = question.snapshot_tokens
+    if question.engine is not None:
+        _check_fit(spec, question, formats)
+        engine = size_engine(spec, question.layout, question.placement, gpu.weight_bytes, question.engine)
+        snapshot_tokens = snapshot_tokens or engine.snapshot_tokens
+    steps = (*field_steps(spec), *kv_steps(spec, question.layout), *weight_steps(spec))
+    return ModelSize(
+        model=spec.name,
+        cache_class=spec.cache_class,
+        num_layers=spec.num_layers,
+        kv_layout=question.layout.name,
+        kv=_kv_size(kv),
+        sequence_bytes=_by_length(question, lambda n: sequence_bytes(spec, n, question.layout)),
+        cached_prefix_bytes=_by_length(
+            question,
+            lambda n: cached_prefix_bytes(spec, n, question.cached_layout, snapshot_tokens),
+        ),
+        num_parameters=num_parameters(spec),
+        num_active_parameters=active_parameters(spec),
+        weight_format=format_words(formats),
+        weight_bytes=weight_bytes(spec, formats),
+        prefill_flops=_by_length(question, lambda n: prefill_flops(spec, n, 0).total),
+        decode_step={str(n): _decode_size(spec, question, formats, n) for n in question.lengths},
+        per_gpu=gpu,
+        engine=engine,
+        notes=tuple(_notes(spec, question, kv, snapshot_tokens)),
+        steps=steps,
+    )
+
+
+def format_words(formats: WeightFormats) -> str:
+    """One name where all linear layers agree, else each group with its own."""
+    if len(set(formats)) == 1:
+        return formats.attention
+    return ", ".join(f"{group.replace('_', ' ')} {name}" for group, name in formats._asdict().items())
+
+
+def exact_number(value: Fraction) -> int | float:
+    """An integer where it is one; the denominators are powers of two, so a float holds the rest exactly."""
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+def _by_length(question: SizeQuestion, size: Callable[[int], int]) -> dict[str, int]:
+    return {str(length): size(length) for length in question.lengths}
+
+
+def _kv_size(kv: KvBytes) -> KvSize:
+    return KvSize(
+        growth_bytes_per_token=exact_number(kv.growth_bytes_per_token),
+        window_bytes_per_token=kv.window_bytes_per_token,
+        window_tokens=kv.window_tokens,
+        state_bytes_per_sequence=kv.state_bytes_per_sequence,
+        cross_bytes_per_input=kv.cross_bytes_per_input,
+        mtp_bytes_per_token=exact_number(kv.mtp_bytes_per_token),
+    )
+
+
+def _decode_size(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats, length: int) -> DecodeSize:
+    batch = question.batch_size
+    return DecodeSize(
+        flops=decode_flops_per_step(spec, batch, batch * length).total,
+        weight_bytes=round(decode_weight_bytes_read(spec, formats, batch)),
+        kv_bytes=batch * decode_kv_bytes_per_sequence(spec, question.layout, length),
+    )
+
+
+def _gpu_size(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats) -> GpuSize:
+    placement = question.placement
+    kv = gpu_bytes(spec, question.layout, placement)
+    return GpuSize(
+        num_gpus=placement.num_gpus,
+        weight_bytes=_weights_on_gpu(spec, formats, placement),
+        growth_bytes_per_token=exact_number(kv.growth_bytes_per_token),
+        window_bytes_per_token=kv.window_bytes_per_token,
+        state_bytes_per_sequence=kv.state_bytes_per_sequence,
+        cross_bytes_per_input=kv.cross_bytes_per_input,
+        replication_factor=float(kv.replication),
+        sequence_bytes=_by_length(
+            question, lambda n: sequence_bytes_per_gpu(spec, n, question.layout, placement)
+        ),
+    )
+
+
+def _weights_on_gpu(spec: ModelSpec, formats: WeightFormats, placement: Placement) -> int:
+    return weight_bytes_per_gpu(
+        spec,
+        formats,
+        placement.tensor_parallel,
+        pipeline_parallel=placement.pipeline_parallel,
+        dp_attention=placement.dp_attention,
+    )
+
+
+def _check_fit(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats) -> None:
+    """Refuse weights that leave a GPU no room, with the smallest tensor parallelism that does."""
+    engine, placement = question.engine, question.placement
+    if engine is None or engine.memory_bytes is None or engine.kv_memory_bytes is not None:
+        return
+    needed = _weights_on_gpu(spec, formats, placement)
+    usable = engine.usable_bytes - engine.overhead_bytes
+    if needed < usable:
+        return
+    raise InfeasibleError(
+        f"{spec.name}: weights take {format_bytes_binary(needed)} of each GPU at "
+        f"tensor_parallel={placement.tensor_parallel}, and {format_bytes_binary(max(usable, 0))} are there: "
+        f"{_what_fits(spec, formats, placement, usable)}"
+    )
+
+
+def _what_fits(spec: ModelSpec, formats: WeightFormats, placement: Placement, usable_bytes: int) -> str:
+    size = 2 * placement.tensor_parallel
+    heads = [a.num_heads for layer in spec.layers for mixer in layer.mixers for a in mixer.attentions]
+    while size <= LARGEST_TENSOR_PARALLEL:
+        if all(number % (size // placement.dp_attention) == 0 for number in heads):
+            wider = msgspec.structs.replace(placement, tensor_parallel=size)
+            if _weights_on_gpu(spec, formats, wider) < usable_bytes:
+                return f"tensor_parallel={size} fits, or smaller weights, or a larger GPU"
+        size *= 2
+    return "use smaller weights, pipeline parallelism or a larger GPU"
+
+
+def _notes(spec: ModelSpec, question: SizeQuestion, kv: KvBytes, snapshot_tokens: int | None) -> list[str]:
+    notes = []
+    stored_bits = spec.quantization.kv_cache_bits if spec.quantization is not None else None
+    if stored_bits == 8 and not question.is_layout_given:
+        notes.append(
+            "the checkpoint asks for an fp8 KV cache, which engines take by default: --kv-layout fp8"
+        )
+    if kv.state_bytes_per_sequence and snapshot_tokens is None:
+        notes.append(
+            "cached prefix: with one state at its end; engines keep one every few hundred tokens, see "
+            "--snapshot-tokens"
+        )
+    if kv.state_bytes_per_sequence and snapshot_tokens is not None:
+        short = [length for length in question.lengths if 0 < length < snapshot_tokens]
+        if short:
+            notes.append(
+                f"cached prefix: {short[0]:,} tokens are fewer than the {snapshot_tokens:,} between reuse "
+                "points, so nothing of them can be taken up again"
+            )
+    if len(kv.windows) > 1:
+        spans = ", ".join(f"{size:,} B/token up to {span:,} tokens" for span, size in kv.windows.items())
+        notes.append(f"windows: {spans}")
+    if spec.max_context_tokens is not None:
+        beyond = [length for length in question.lengths if length > spec.max_context_tokens]
+        if beyond:
+            notes.append(
+                f"{beyond[0]:,} tokens are beyond the model's context of {spec.max_context_tokens:,}"
+            )
+    return notes

@@ -1,0 +1,103 @@
+"""How each number was made: the formula with the numbers in it, and where they came from."""
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+
+from warmset.model.kv_bytes import MODEL_BITS
+from warmset.model.layouts import KvLayout, entry_bytes
+from warmset.model.parameters import active_linear_parameters, count_parameters
+from warmset.model.spec import Cache, CompressedEntry, IndexKey, KvHeads, Latent, ModelSpec, StatePart
+from warmset.model.step import Step
+
+CONFIG = "config.json"
+
+
+def kv_steps(spec: ModelSpec, layout: KvLayout) -> Iterator[Step]:
+    """Each kind of cache and of state that the layers keep, with what it costs."""
+    counted = Counter(cache for layer in spec.layers for cache in layer.caches)
+    for cache, count in counted.items():
+        yield _cache_step(cache, count, layout)
+    states = Counter(part for layer in spec.layers for part in layer.states)
+    for part, count in states.items():
+        yield _state_step(part, count)
+
+
+def weight_steps(spec: ModelSpec) -> Iterator[Step]:
+    """Parameters by role."""
+    count = count_parameters(spec)
+    roles = {name.removeprefix("num_"): number for name, number in count._asdict().items() if number}
+    formula = " + ".join(f"{number:,} {role.replace('_', ' ')}" for role, number in roles.items())
+    yield Step("parameters", formula, f"{sum(count):,}", "docs/method.md, Weights")
+    yield Step(
+        "multiplied with each token",
+        "linear layers and the chosen experts, without embedding and LM head",
+        f"{active_linear_parameters(spec):,}",
+        "docs/method.md, FLOPs",
+    )
+
+
+def field_steps(spec: ModelSpec) -> Iterator[Step]:
+    """What was read from the config, and what was taken for granted."""
+    for field, value in spec.fields_read:
+        if value.startswith("{"):
+            continue
+        source = "assumed: the config is silent" if value.endswith(")") else CONFIG
+        yield Step(field, "", value, source)
+
+
+def _cache_step(cache: Cache, count: int, layout: KvLayout) -> Step:
+    size = entry_bytes(cache.entry, layout)
+    words, sizes = _entry_words(cache)
+    every = f" / {cache.tokens_per_entry} tokens" if cache.tokens_per_entry > 1 else ""
+    rate = Fraction(count * size, cache.tokens_per_entry)
+    reach = {
+        "full": "every token",
+        "sliding": f"up to {cache.span_tokens:,} tokens",
+        "chunked": f"up to {cache.span_tokens:,} tokens, a chunk",
+        "cross": f"for {cache.span_tokens:,} tokens of an encoder input",
+    }[cache.reach]
+    return Step(
+        f"{words}, {reach}",
+        f"{count} layers x [{sizes} in {_layout_words(cache, layout)}: {size:,} bytes]{every}",
+        f"{_number(rate)} bytes per token",
+        "docs/method.md, KV bytes",
+    )
+
+
+def _entry_words(cache: Cache) -> tuple[str, str]:
+    entry = cache.entry
+    if isinstance(entry, KvHeads):
+        sizes = f"{entry.num_heads} KV heads x ({entry.key_size} + {entry.value_size})"
+        return "keys and values", sizes
+    if isinstance(entry, Latent):
+        return "latent and rotated key", f"({entry.latent_size} + {entry.rope_size})"
+    if isinstance(entry, CompressedEntry):
+        return "window entry" if cache.reach == "sliding" else "compressed entry", f"{entry.size}"
+    return "index key", f"{entry.size}"
+
+
+def _layout_words(cache: Cache, layout: KvLayout) -> str:
+    if not isinstance(cache.entry, IndexKey):
+        return layout.name
+    return (
+        layout.index_keys
+        or {"fp8_scaled": "fp8 with a scale", "bf16": "bf16", "as_kv": layout.name}[
+            cache.entry.default_format
+        ]
+    )
+
+
+def _state_step(part: StatePart, count: int) -> Step:
+    bits = part.bits or MODEL_BITS
+    total = count * -(-part.num_units * part.unit_elements * bits // 8)
+    return Step(
+        f"{part.role} state",
+        f"{count} layers x {part.num_units:,} x {part.unit_elements:,} elements of {bits} bits",
+        f"{total:,} bytes per sequence",
+        "docs/method.md, State",
+    )
+
+
+def _number(value: Fraction) -> str:
+    return f"{value.numerator:,}" if value.denominator == 1 else f"{float(value):,.6g}"
