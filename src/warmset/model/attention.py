@@ -10,6 +10,7 @@ REACH: dict[LayerKind, Reach] = {
     "full": "full",
     "parallel": "full",
     "sliding": "sliding",
+    "unbound": "full",
     "chunked": "chunked",
     "cross": "cross",
 }
@@ -78,7 +79,7 @@ def vision_tokens(fields: Fields) -> int:
     if vision is None:
         return VISION_TILES * VISION_PATCHES
     image_size, patch_size = vision.integer("image_size"), vision.integer("patch_size")
-    tiles = vision.integer("max_num_tiles") or VISION_TILES
+    tiles = vision.count("max_num_tiles") or VISION_TILES
     if not image_size or not patch_size or image_size < 1 or patch_size < 1 or tiles < 1:
         return tiles * VISION_PATCHES
     return tiles * ((image_size // patch_size) ** 2 + 1)
@@ -86,7 +87,7 @@ def vision_tokens(fields: Fields) -> int:
 
 def per_layer_input_width(fields: Fields) -> int:
     """Gemma 3n and 4: gate, projection and model projection of a layer's own input."""
-    return 3 * max(fields.integer("hidden_size_per_layer_input") or 0, 0)
+    return 3 * (fields.count("hidden_size_per_layer_input") or 0)
 
 
 def _owns_cache(fields: Fields, layer: int) -> bool:
@@ -95,8 +96,11 @@ def _owns_cache(fields: Fields, layer: int) -> bool:
     The last `num_kv_shared_layers` read an earlier layer's; with cross-layer attention one layer of
     `cla_share_factor` writes.
     """
-    shared = fields.integer("num_kv_shared_layers") or 0
-    if shared and layer >= fields.required("num_hidden_layers") - shared:
+    shared = fields.count("num_kv_shared_layers") or 0
+    num_layers = fields.required("num_hidden_layers") if shared else 0
+    if shared and shared >= num_layers:
+        fields.refuse(f"num_kv_shared_layers={shared} leaves none of {num_layers} layers to share with")
+    if shared and layer >= num_layers - shared:
         return False
     factor = fields.integer("cla_share_factor") if fields.flag("use_cla") else None
     if factor is not None and factor < 1:
@@ -123,7 +127,10 @@ def _minimax_index(
     if section is None or section.flag("use_sparse_attention") is False:
         return None, (), ()
     sparse = section.get("sparse_attention_freq")
-    if isinstance(sparse, list) and (layer >= len(sparse) or not sparse[layer]):
+    num_layers = fields.required("num_hidden_layers")
+    if isinstance(sparse, list) and len(sparse) != num_layers:
+        fields.refuse(f"sparse_attention_freq has {len(sparse)} entries for {num_layers} layers")
+    if isinstance(sparse, list) and not sparse[layer]:
         return None, (), ()
     size = section.required("sparse_index_dim")
     indexer = Indexer(

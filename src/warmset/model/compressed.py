@@ -11,6 +11,7 @@ INDEXED_RATIO = 4
 """V4 has an index at this ratio only; above it every entry is attended to."""
 
 FP32_BITS = 32
+LARGEST_RATIO = 2**20
 
 
 def compressed_mixer(fields: Fields, hidden_size: int, layer: int) -> Mixer:
@@ -70,14 +71,15 @@ def compression(fields: Fields, layer: int) -> int:
         fields.refuse("the config has no compress_ratios")
     if layer >= len(ratios):
         fields.refuse(f"compress_ratios has {len(ratios)} entries, and there is a layer {layer}")
-    if type(ratios[layer]) is not int or ratios[layer] < 0:
+    if type(ratios[layer]) is not int or not 0 <= ratios[layer] <= LARGEST_RATIO:
         fields.refuse(f"compress_ratios[{layer}]={ratios[layer]!r} is not a number of tokens")
     return int(ratios[layer])
 
 
 def _is_source(fields: Fields, key: str, layer: int) -> bool:
-    sources = fields.get(key)
-    return not isinstance(sources, list) or layer in sources
+    if fields.get(key) is None:
+        return True
+    return layer in fields.layer_numbers(key, fields.required("num_hidden_layers"))
 
 
 def _indexer(fields: Fields, ratio: int, layer: int) -> Indexer | None:

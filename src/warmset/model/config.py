@@ -66,7 +66,7 @@ def resolve_config(config: dict[str, object], name: str) -> ModelSpec:
         model_type=model_type,
         cache_class=class_words(builder, layers),
         hidden_size=hidden_size,
-        vocab_size=fields.integer(*VOCAB_SIZE) or _default_vocabulary(fields, model_type),
+        vocab_size=_vocabulary(fields, model_type),
         tied_embeddings=tied_embeddings(fields, family.tied),
         layers=layers,
         mtp_layers=builder.draft_layers(layers),
@@ -79,9 +79,11 @@ def resolve_config(config: dict[str, object], name: str) -> ModelSpec:
     )
 
 
-def _default_vocabulary(fields: Fields, model_type: str) -> int:
+def _vocabulary(fields: Fields, model_type: str) -> int:
     """Gemma 3 configs leave the vocabulary out."""
-    return GEMMA3_VOCABULARY if family_name(model_type) == "gemma3" else fields.required(*VOCAB_SIZE)
+    if fields.get(*VOCAB_SIZE) is None and family_name(model_type) == "gemma3":
+        return fields.assume(VOCAB_SIZE[0], GEMMA3_VOCABULARY, "default of the model type")
+    return fields.required(*VOCAB_SIZE)
 
 
 def _model_type(fields: Fields) -> str:

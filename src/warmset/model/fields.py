@@ -59,6 +59,23 @@ class Fields:
             self.refuse(f"{keys[0]}={value} is not positive")
         return value
 
+    def count(self, *keys: str) -> int | None:
+        """A whole number of 0 or more, or None where the config does not mention it."""
+        value = self.integer(*keys)
+        if value is not None and value < 0:
+            self.refuse(f"{next(key for key in keys if self.get(key) is not None)}={value} is negative")
+        return value
+
+    def layer_numbers(self, key: str, num_layers: int) -> set[int]:
+        """A list of layers, numbered from 0."""
+        values = self.get(key)
+        if not isinstance(values, list) or not all(type(value) is int for value in values):
+            self.refuse(f"{key} is not a list of layer numbers")
+        beyond = [value for value in values if not 0 <= value < num_layers]
+        if beyond:
+            self.refuse(f"{key} names layer {beyond[0]}, and the model has fewer")
+        return set(values)
+
     def flag(self, key: str) -> bool | None:
         """A switch, or None where the config does not mention it."""
         value = self._value(key)

@@ -47,12 +47,12 @@ def resolve_heads(
         num_kv_heads = _block_kv_heads(fields, num_heads, layer)
     else:
         num_kv_heads = _num_kv_heads(fields, model_type, family, num_heads)
-    value_size = fields.integer("v_head_dim") or key_size
-    if kind == "sliding":
-        num_heads = fields.integer("swa_num_attention_heads") or num_heads
-        num_kv_heads = fields.integer("swa_num_key_value_heads") or num_kv_heads
-        key_size = fields.integer("swa_head_dim") or key_size
-        value_size = fields.integer("swa_v_head_dim") or value_size
+    value_size = _value_size(fields, family) or key_size
+    if kind in {"sliding", "unbound"}:
+        num_heads = _positive(fields, "swa_num_attention_heads") or num_heads
+        num_kv_heads = _positive(fields, "swa_num_key_value_heads") or num_kv_heads
+        key_size = _positive(fields, "swa_head_dim") or key_size
+        value_size = _positive(fields, "swa_v_head_dim") or value_size
     elif fields.integer("global_head_dim"):
         key_size = value_size = fields.required("global_head_dim")
         if fields.flag("attention_k_eq_v"):
@@ -62,6 +62,15 @@ def resolve_heads(
     if key_size < 1 or value_size < 1:
         fields.refuse(f"head sizes of {key_size} and {value_size} are not positive")
     return Heads(num_heads, num_kv_heads, key_size, value_size)
+
+
+def _value_size(fields: Fields, family: Family) -> int | None:
+    """DeepSeek models that switch latent attention off say 0 for what the head size is."""
+    return fields.count("v_head_dim") if family.latent else _positive(fields, "v_head_dim")
+
+
+def _positive(fields: Fields, key: str) -> int | None:
+    return None if fields.get(key) is None else fields.required(key)
 
 
 def resolve_num_heads(fields: Fields, family: Family) -> int:
@@ -88,8 +97,8 @@ def _block_kv_heads(fields: Fields, num_heads: int, layer: int) -> int:
 
 def _head_size(fields: Fields, family: Family, hidden_size: int, num_heads: int) -> int:
     for key in HEAD_SIZE:
-        size = fields.integer(key)
-        if size is not None and size > 0:
+        size = fields.count(key)
+        if size:
             return size
     if family.head_size is not None:
         return fields.assume(HEAD_SIZE[0], family.head_size, "default of the model type")
@@ -128,5 +137,6 @@ def _falcon_kv_heads(fields: Fields, model_type: str, num_heads: int) -> int:
     if new_architecture is None:
         new_architecture = model_type == "RefinedWeb"
     if new_architecture or fields.flag("multi_query") is False:
-        return fields.integer(*KV_HEADS) or num_heads
-    return 1
+        declared = fields.integer(*KV_HEADS)
+        return num_heads if declared is None else declared
+    return fields.assume(KV_HEADS[0], 1, "multi_query without new_decoder_architecture")

@@ -16,10 +16,13 @@ def latent_mixer(fields: Fields, family: Family, hidden_size: int, layer: int) -
     Raises: InputError when a field is missing or impossible.
     """
     indexer, ring_tokens = _indexer(fields, layer)
+    rope_size = fields.count("qk_rope_head_dim")
+    if rope_size is None:
+        fields.refuse("the config has no qk_rope_head_dim")
     latent = Latent(
         latent_size=fields.required("kv_lora_rank"),
-        rope_size=_count(fields, "qk_rope_head_dim"),
-        sparse=indexer is not None and _count(fields, "qk_rope_head_dim") > 0,
+        rope_size=rope_size,
+        sparse=indexer is not None and rope_size > 0,
     )
     attention = Attention(
         num_heads=resolve_num_heads(fields, family),
@@ -28,7 +31,7 @@ def latent_mixer(fields: Fields, family: Family, hidden_size: int, layer: int) -
         latent=latent,
         indexer=indexer,
     )
-    query_latent_size = fields.integer("q_lora_rank") or 0
+    query_latent_size = fields.count("q_lora_rank") or 0
     caches = [Cache(entry=latent)]
     states: tuple[StatePart, ...] = ()
     if indexer is not None and not indexer.shared:
@@ -62,9 +65,7 @@ def _indexer(fields: Fields, layer: int) -> tuple[Indexer | None, int]:
     """The index of a layer and the tokens of its ring of keys that wait to be pooled (GLM-5.3)."""
     if fields.integer("index_topk") is None:
         return None, 0
-    pool_tokens = fields.integer("index_kpool") or 1
-    if pool_tokens < 1:
-        fields.refuse(f"index_kpool={pool_tokens} is not positive")
+    pool_tokens = 1 if fields.get("index_kpool") is None else fields.required("index_kpool")
     indexer = Indexer(
         num_heads=fields.required("index_n_heads"),
         key_size=fields.required("index_head_dim"),
@@ -81,7 +82,10 @@ def _owns_index(fields: Fields, layer: int) -> bool:
     if isinstance(types, list):
         if layer >= len(types):
             fields.refuse(f"indexer_types has {len(types)} entries, and there is a layer {layer}")
-        if types[layer] not in {"full", "shared"}:
+        num_layers = fields.required("num_hidden_layers")
+        if len(types) > num_layers:
+            fields.refuse(f"indexer_types has {len(types)} entries for {num_layers} layers")
+        if types[layer] not in ("full", "shared"):
             fields.refuse(f"indexer_types[{layer}]={types[layer]!r} is neither full nor shared")
         return bool(types[layer] == "full")
     frequency = fields.integer("index_topk_freq") or 1
@@ -95,12 +99,3 @@ def _index_parameters(hidden_size: int, query_latent_size: int, indexer: Indexer
         return 0
     queries = (query_latent_size or hidden_size) * indexer.num_heads * indexer.key_size
     return queries + hidden_size * (indexer.key_size + indexer.num_heads)
-
-
-def _count(fields: Fields, key: str) -> int:
-    value = fields.integer(key)
-    if value is None:
-        fields.refuse(f"the config has no {key}")
-    if value < 0:
-        fields.refuse(f"{key}={value} is negative")
-    return value

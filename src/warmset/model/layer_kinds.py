@@ -8,8 +8,9 @@ from warmset.errors import UnsupportedModelError
 from warmset.model.families import CHUNKED, COMPRESSED, SLIDING, Family
 from warmset.model.fields import Fields
 
-LayerKind = Literal["full", "sliding", "chunked", "recurrent", "parallel", "cross", "none"]
-"""`parallel`: attention and a recurrence side by side. `none`: a feed-forward part alone."""
+LayerKind = Literal["full", "sliding", "unbound", "chunked", "recurrent", "parallel", "cross", "none"]
+"""`unbound`: a sliding layer whose window is longer than any sequence. `parallel`: attention and a recurrence
+side by side. `none`: a feed-forward part alone."""
 
 FULL: LayerKind = "full"
 SLIDING_KIND: LayerKind = "sliding"
@@ -102,7 +103,7 @@ def window_tokens(fields: Fields, family: Family, context_tokens: int | None) ->
 def layer_kinds(
     fields: Fields, model_type: str, family: Family, num_layers: int, window: int | None
 ) -> tuple[LayerKind, ...]:
-    """The kind of every layer. A window that does not bind turns its layers into full ones.
+    """The kind of every layer. One with a window that does not bind keeps its own heads and is `unbound`.
 
     Raises: InputError when a list has the wrong length; UnsupportedModelError for a kind nobody knows.
     """
@@ -112,7 +113,7 @@ def layer_kinds(
     by_rule = family.all_windowed or family.window_switch
     if "sliding" in kinds and window is None and not by_rule and _window_is_missing(fields):
         fields.refuse("the config has sliding-window layers and no sliding_window")
-    return tuple("full" if kind == "sliding" and window is None else kind for kind in kinds)
+    return tuple("unbound" if kind == "sliding" and window is None else kind for kind in kinds)
 
 
 def _window_is_missing(fields: Fields) -> bool:
@@ -156,7 +157,9 @@ def _by_family(fields: Fields, model_type: str, family: Family, num_layers: int)
             return
     for key, kind_of_listed, kind_elsewhere in ID_LISTS:
         if fields.get(key) is not None:
-            yield from _listed(_ids(fields, key, num_layers), kind_of_listed, kind_elsewhere, num_layers)
+            yield from _listed(
+                fields.layer_numbers(key, num_layers), kind_of_listed, kind_elsewhere, num_layers
+            )
             return
     if fields.get("block_configs") is not None:
         yield from _blocks(fields, num_layers)
@@ -183,7 +186,7 @@ def _recurrent(fields: Fields, model_type: str, family: Family, num_layers: int)
         yield from repeat(alike, num_layers)
     elif fields.get("linear_attn_config.full_attn_layers") is not None:
         first = 0 if model_type.startswith("glm5_next") else 1  # Kimi counts from 1
-        full = _ids(fields, "linear_attn_config.full_attn_layers", num_layers + first)
+        full = fields.layer_numbers("linear_attn_config.full_attn_layers", num_layers + first)
         yield from _listed({layer - first for layer in full}, "full", "recurrent", num_layers)
     elif fields.get("attn_layer_period") is not None:
         offset = fields.integer("attn_layer_offset") or 0
@@ -230,8 +233,15 @@ def _sliding(fields: Fields, family: Family, num_layers: int) -> Iterator[LayerK
     if pattern is None and family.all_windowed:
         yield from repeat(SLIDING_KIND, num_layers)
         return
-    interval = fields.integer(*WINDOW_INTERVALS) or family.interval
-    yield from _every(fields, interval, "sliding", num_layers)
+    interval = fields.integer(*WINDOW_INTERVALS)
+    if interval is not None and interval < 1:
+        fields.refuse(f"{_interval_field(fields)}={interval} is not positive")
+    yield from _every(fields, interval or family.interval, "sliding", num_layers)
+
+
+def _interval_field(fields: Fields) -> str:
+    """The field that has the interval of full layers."""
+    return next(key for key in WINDOW_INTERVALS if fields.get(key) is not None)
 
 
 def _blocks(fields: Fields, num_layers: int) -> Iterator[LayerKind]:
@@ -259,13 +269,3 @@ def _list(fields: Fields, key: str, num_layers: int) -> list[object]:
     if len(values) != num_layers:
         fields.refuse(f"{key} has {len(values)} entries for {num_layers} layers")
     return values
-
-
-def _ids(fields: Fields, key: str, num_layers: int) -> set[int]:
-    values = fields.get(key)
-    if not isinstance(values, list) or not all(type(value) is int for value in values):
-        fields.refuse(f"{key} is not a list of layer numbers")
-    beyond = [value for value in values if not 0 <= value < num_layers]
-    if beyond:
-        fields.refuse(f"{key} names layer {beyond[0]}, and the model has fewer")
-    return set(values)

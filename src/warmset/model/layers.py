@@ -25,6 +25,8 @@ RECURRENCES: dict[Recurrence, Callable[[Fields, int], Mixer]] = {
     "short convolution": short_conv,
 }
 
+MOST_DRAFT_LAYERS = 100
+
 WITHOUT_DRAFT_INDEX = ("glm5_next", "qwen4_exp", "minimax_m3")
 """Types whose draft layer keeps keys and values or a latent, and no index keys."""
 
@@ -63,8 +65,10 @@ class LayerBuilder:
         if COMPRESSED in self.family.has and self.family.recurrent is None:
             mixers: tuple[Mixer, ...] = (compressed_mixer(self.fields, self.hidden_size, len(layers)),)
         else:
-            kind: LayerKind = "sliding" if self.model_type.startswith(SLIDING_DRAFTS) else "full"
-            mixers = self.mixers(kind if self.window else "full", 0)
+            kind: LayerKind = "full"
+            if self.model_type.startswith(SLIDING_DRAFTS):
+                kind = "sliding" if self.window else "unbound"
+            mixers = self.mixers(kind, 0)
         if self.model_type.startswith(WITHOUT_DRAFT_INDEX):
             mixers = tuple(_without_index(mixer) for mixer in mixers)
         feed_forward = next((layer.feed_forward for layer in layers[::-1] if layer.feed_forward), None)
@@ -156,12 +160,12 @@ def _head_words(mixers: list[Mixer], attentions: list[Attention]) -> str:
 
 
 def _num_draft_layers(fields: Fields) -> int:
-    declared = fields.integer("num_nextn_predict_layers", "mtp_num_hidden_layers")
-    if declared is not None and declared > 0:
-        return declared
-    if fields.flag("use_mtp"):
-        return (fields.integer("num_mtp_modules") or 0) * (fields.integer("mtp_transformer_layers") or 1)
-    return 0
+    num_drafts = fields.count("num_nextn_predict_layers", "mtp_num_hidden_layers") or 0
+    if not num_drafts and fields.flag("use_mtp"):
+        num_drafts = (fields.count("num_mtp_modules") or 0) * (fields.count("mtp_transformer_layers") or 1)
+    if num_drafts > MOST_DRAFT_LAYERS:
+        fields.refuse(f"num_nextn_predict_layers={num_drafts}: no model has more than {MOST_DRAFT_LAYERS}")
+    return num_drafts
 
 
 def _without_index(mixer: Mixer) -> Mixer:

@@ -1,6 +1,5 @@
 """Where the KV cache of one model replica lies: tensor, pipeline and context parallelism, DP attention."""
 
-from collections.abc import Iterable
 from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
@@ -9,7 +8,7 @@ import msgspec
 
 from warmset.errors import InputError
 from warmset.model.kv_bytes import growth_bytes_per_token, kv_bytes, sequence_bytes
-from warmset.model.layouts import KvLayout, entry_bytes, kv_layout
+from warmset.model.layouts import KvLayout, kv_layout
 from warmset.model.spec import Cache, KvHeads, Layer, Mixer, ModelSpec, StatePart
 
 BF16 = kv_layout("bf16")
@@ -39,7 +38,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuBytes(NamedTuple):
-    """KV on the fullest GPU, and over all GPUs of a replica that share one request's KV."""
+    """The most that any GPU keeps of each part, and the KV of all that share a request."""
 
     growth_bytes_per_token: Fraction
     window_bytes_per_token: int
@@ -92,55 +91,51 @@ def stage_layers(spec: ModelSpec, pipeline_parallel: int) -> list[tuple[Layer, .
     return stages
 
 
-def on_one_gpu(spec: ModelSpec, placement: Placement) -> ModelSpec:
-    """The model as the GPU with the most growing KV sees it: its stage, its share of heads and states.
+def stage_specs(spec: ModelSpec, placement: Placement) -> list[ModelSpec]:
+    """The model as a GPU of each pipeline stage sees it: its stage's layers, its share of heads and states.
 
-    Sizes of this model are sizes on that GPU, tokens striped by context parallelism left aside.
+    Sizes of these models are sizes on that GPU, tokens striped by context parallelism left aside.
 
     Raises: InputError when the model cannot be placed so.
     """
     check_placement(spec, placement)
     size = placement.attention_parallel
-    stages = [
-        tuple(_layer_on_rank(layer, size) for layer in stage)
+    drafts = tuple(_layer_on_rank(layer, size) for layer in spec.mtp_layers)
+    return [
+        msgspec.structs.replace(
+            spec, layers=tuple(_layer_on_rank(layer, size) for layer in stage), mtp_layers=drafts
+        )
         for stage in stage_layers(spec, placement.pipeline_parallel)
     ]
-    fullest = max(stages, key=_weight_of_stage)
-    return msgspec.structs.replace(
-        spec, layers=fullest, mtp_layers=tuple(_layer_on_rank(layer, size) for layer in spec.mtp_layers)
-    )
 
 
 def gpu_bytes(spec: ModelSpec, layout: KvLayout, placement: Placement) -> GpuBytes:
-    """KV on the fullest GPU of a replica. Latents, compressed entries and index keys are on every GPU.
+    """The most that any GPU of a replica keeps of each part of the KV.
+
+    Latents, compressed entries and index keys are on every GPU of a stage.
 
     Raises: InputError when the model cannot be placed so.
     """
-    rank = kv_bytes(on_one_gpu(spec, placement), layout)
-    size, dcp = placement.attention_parallel, placement.decode_context_parallel
+    stages = [kv_bytes(stage, layout) for stage in stage_specs(spec, placement)]
+    dcp = placement.decode_context_parallel
     whole = growth_bytes_per_token(spec, layout)
-    everywhere = growth_bytes_per_token(_on_every_stage(spec, size), layout) * size / dcp
+    everywhere = sum(kv.growth_bytes_per_token for kv in stages) * placement.attention_parallel / dcp
     return GpuBytes(
-        growth_bytes_per_token=rank.growth_bytes_per_token / dcp,
-        window_bytes_per_token=rank.window_bytes_per_token,
-        state_bytes_per_sequence=rank.state_bytes_per_sequence,
-        cross_bytes_per_input=rank.cross_bytes_per_input,
-        replication=everywhere / whole if whole else Fraction(1),
+        growth_bytes_per_token=max(kv.growth_bytes_per_token for kv in stages) / dcp,
+        window_bytes_per_token=max(kv.window_bytes_per_token for kv in stages),
+        state_bytes_per_sequence=max(kv.state_bytes_per_sequence for kv in stages),
+        cross_bytes_per_input=max(kv.cross_bytes_per_input for kv in stages),
+        replication=Fraction(everywhere) / whole if whole else Fraction(1),
     )
 
 
 def sequence_bytes_per_gpu(spec: ModelSpec, tokens: int, layout: KvLayout, placement: Placement) -> int:
-    """Bytes of a running sequence on the fullest GPU; of a striped one, the GPU with the most tokens.
+    """Bytes of a running sequence on the GPU that keeps the most of it; of a striped one, with most tokens.
 
     Raises: InputError when the model cannot be placed so.
     """
-    rank = on_one_gpu(spec, placement)
     dcp = placement.decode_context_parallel
-    if dcp == 1:
-        return sequence_bytes(rank, tokens, layout)
-    striped = -(-tokens // dcp)
-    fixed = sequence_bytes(rank, tokens, layout) - _growing_bytes(rank, tokens, layout)
-    return fixed + _growing_bytes(rank, striped, layout)
+    return max(_striped_bytes(stage, tokens, layout, dcp) for stage in stage_specs(spec, placement))
 
 
 def growth_bytes_per_token_per_gpu(spec: ModelSpec, layout: KvLayout, tensor_parallel: int) -> int:
@@ -186,6 +181,13 @@ def _check_mixer(spec: ModelSpec, mixer: Mixer, size: int, dcp: int) -> None:
                 f"{spec.name}: {attention.num_heads} heads cannot be split over tensor_parallel={size}: "
                 f"choose a divisor of {attention.num_heads}"
             )
+    for part in mixer.states:
+        more, fewer = max(part.num_units, size), min(part.num_units, size)
+        if part.sharded and more % fewer:
+            raise InputError(
+                f"{spec.name}: {part.num_units:,} units of its {part.role} state cannot be split over "
+                f"tensor_parallel={size}: choose a divisor of {part.num_units:,}"
+            )
     for cache in mixer.caches:
         heads = cache.entry.num_heads if isinstance(cache.entry, KvHeads) else 1
         if max(heads, size) % min(heads, size):
@@ -214,23 +216,11 @@ def _mixer_on_rank(mixer: Mixer, size: int) -> Mixer:
     )
 
 
-def _on_every_stage(spec: ModelSpec, size: int) -> ModelSpec:
-    return msgspec.structs.replace(spec, layers=tuple(_layer_on_rank(layer, size) for layer in spec.layers))
-
-
-def _weight_of_stage(stage: Iterable[Layer]) -> tuple[Fraction, int]:
-    """Growth in bf16, then states: which stage is the fullest for a long sequence."""
-    layers = list(stage)
-    growth = sum(
-        (
-            Fraction(entry_bytes(cache.entry, BF16), cache.tokens_per_entry)
-            for layer in layers
-            for cache in layer.caches
-            if cache.reach == "full"
-        ),
-        Fraction(0),
-    )
-    return growth, sum(part.num_units * part.unit_elements for layer in layers for part in layer.states)
+def _striped_bytes(spec: ModelSpec, tokens: int, layout: KvLayout, dcp: int) -> int:
+    if dcp == 1:
+        return sequence_bytes(spec, tokens, layout)
+    fixed = sequence_bytes(spec, tokens, layout) - _growing_bytes(spec, tokens, layout)
+    return fixed + _growing_bytes(spec, -(-tokens // dcp), layout)
 
 
 def _growing_bytes(spec: ModelSpec, tokens: int, layout: KvLayout) -> int:

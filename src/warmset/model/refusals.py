@@ -100,8 +100,9 @@ def refuse_unsized(fields: Fields, model_type: str, family: Family, max_context_
     if not signs and unsized is not None:
         signs = [Sign(unsized, f"model_type={model_type}")]
     if signs:
+        shown = " ".join(model_type.split())
         raise UnsupportedModelError(
-            f"{fields.name}: {_sentence(signs)} are not understood for model_type={model_type}"
+            f"{fields.name}: {_sentence(signs)} are not understood for model_type={shown}"
         )
 
 

@@ -16,7 +16,7 @@ from warmset.model import (
 )
 from warmset.model.kv_bytes import state_bytes
 from warmset.model.layouts import entry_bytes
-from warmset.model.placement import Placement, on_one_gpu
+from warmset.model.placement import Placement, stage_specs
 from warmset.model.recurrent import with_recurrent_bits
 from warmset.model.spec import IndexKey
 
@@ -173,7 +173,7 @@ def test_a_cached_prefix_with_states():
 
 def test_a_cached_prefix_on_one_gpu():
     # LMCache PR#5042: 43,723 bytes a token and rank for GLM-5.3-Flash on 4 GPUs, blocks of 1,152 tokens.
-    rank = on_one_gpu(load_model("GLM-5.3-Flash"), Placement(tensor_parallel=4))
+    rank = stage_specs(load_model("GLM-5.3-Flash"), Placement(tensor_parallel=4))[0]
     states = [part for layer in rank.layers for part in layer.states if part.role != "tail"]
     growth = growth_bytes_per_token(rank, BF16)
     assert round(growth + Fraction(state_bytes(states), 1152)) == 43_663  # 11,627 + 32,036

@@ -310,7 +310,6 @@ M3_SPARSE = M3_SPARSE.get("text_config", M3_SPARSE)["sparse_attention_config"]
 MLLAMA = shipped("meta-llama/Llama-3.2-90B-Vision-Instruct")
 
 
-@pytest.mark.xfail(strict=True, reason="taken without a word, or not a WarmsetError: to be refused")
 @pytest.mark.parametrize(
     ("config", "field"),
     [
@@ -353,9 +352,6 @@ def test_what_would_change_the_answer_silently(config, field):
     assert field in refusal(config)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a window that does not bind turns its layers into full ones of full heads"
-)
 @pytest.mark.parametrize(
     ("config", "growth"),
     [
