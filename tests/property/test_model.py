@@ -294,7 +294,8 @@ def latent_configs(draw):
     if draw(st.booleans()):
         config["model_type"] = "glm_moe_dsa"
         kinds = st.sampled_from(["full", "shared"])
-        config["indexer_types"] = draw(st.lists(kinds, min_size=num_layers, max_size=num_layers))
+        others = draw(st.lists(kinds, min_size=num_layers - 1, max_size=num_layers - 1))
+        config["indexer_types"] = ["full", *others]
         config |= {"index_topk": 4, "index_n_heads": 2, "index_head_dim": draw(SIZES)}
     return config
 

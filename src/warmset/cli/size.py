@@ -181,12 +181,14 @@ def _engine(options: Options) -> "EngineQuestion | None":
     from warmset.model.engine_pools import OVERHEAD_BYTES, EngineQuestion
 
     gpu = None if options.gpu is None else find_accelerator(options.gpu)
+    memory = None if gpu is None else gpu.memory_bytes_per_gpu
     return EngineQuestion(
         name=options.engine,
         gpu_name="" if gpu is None else gpu.name,
-        memory_bytes=None
-        if gpu is None or gpu.memory_bytes_per_gpu is None
-        else int(gpu.memory_bytes_per_gpu.value),
+        memory_bytes=None if memory is None else int(memory.value),
+        least_memory_bytes=None if memory is None else int(memory.least),
+        most_memory_bytes=None if memory is None else int(memory.most),
+        memory_origin="given" if memory is None else memory.origin,
         memory_share=_share(options.gpu_memory_utilization),
         overhead_bytes=OVERHEAD_BYTES if options.overhead is None else parse_bytes(options.overhead),
         is_overhead_given=options.overhead is not None,

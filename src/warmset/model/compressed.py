@@ -26,7 +26,12 @@ def compressed_mixer(fields: Fields, hidden_size: int, layer: int) -> Mixer:
         fields.refuse(f"qk_rope_head_dim={entry.rope_size} is more than head_dim={entry.size}")
     window = fields.required("sliding_window")
     ratio = compression(fields, layer)
-    owns = ratio > 0 and _is_source(fields, "kv_source_layer_ids", layer)
+    is_source = _is_source(fields, "kv_source_layer_ids", layer)
+    if is_source and ratio == 0 and fields.get("kv_source_layer_ids") is not None and layer < _layers(fields):
+        fields.refuse(
+            f"kv_source_layer_ids names layer {layer}, which compresses nothing: compress_ratios has 0"
+        )
+    owns = ratio > 0 and is_source
     indexer = _indexer(fields, ratio, layer)
     caches = [Cache(entry=entry, reach="sliding", span_tokens=window)]
     if owns:
@@ -79,7 +84,11 @@ def compression(fields: Fields, layer: int) -> int:
 def _is_source(fields: Fields, key: str, layer: int) -> bool:
     if fields.get(key) is None:
         return True
-    return layer in fields.layer_numbers(key, fields.required("num_hidden_layers"))
+    return layer in fields.layer_numbers(key, _layers(fields))
+
+
+def _layers(fields: Fields) -> int:
+    return fields.required("num_hidden_layers")
 
 
 def _indexer(fields: Fields, ratio: int, layer: int) -> Indexer | None:

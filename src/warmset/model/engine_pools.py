@@ -6,9 +6,8 @@ from typing import Literal
 import msgspec
 
 from warmset.errors import InfeasibleError, InputError
-from warmset.model.engines.sglang import SglangPlacement, SglangSettings, sglang_pools
+from warmset.model.engines.sglang import SglangSettings, sglang_pools
 from warmset.model.engines.vllm import (
-    VllmPlacement,
     VllmSettings,
     capability_of,
     default_batched_tokens,
@@ -20,6 +19,7 @@ from warmset.model.layouts import KvLayout
 from warmset.model.placement import Placement, sequence_bytes_per_gpu
 from warmset.model.spec import ModelSpec
 from warmset.model.step import Step
+from warmset.units import format_bytes_binary
 
 GIB = 2**30
 OVERHEAD_BYTES = 2 * GIB
@@ -42,6 +42,9 @@ class EngineQuestion(msgspec.Struct, frozen=True, kw_only=True):
     name: Literal["physics", "vllm", "sglang"]
     gpu_name: str = ""
     memory_bytes: int | None = None
+    least_memory_bytes: int | None = None
+    most_memory_bytes: int | None = None
+    memory_origin: str = "given"
     memory_share: Fraction | None = None
     overhead_bytes: int = OVERHEAD_BYTES
     is_overhead_given: bool = False
@@ -65,9 +68,36 @@ class EngineQuestion(msgspec.Struct, frozen=True, kw_only=True):
         """Of one GPU: the share of its memory."""
         return int((self.memory_bytes or 0) * self.share)
 
+    @property
+    def corners(self) -> "tuple[EngineQuestion, ...]":
+        """The same question at the ends of what is not known: the card's memory, and the overhead."""
+        if self.kv_memory_bytes is not None:
+            return ()
+        overheads = (self.overhead_bytes,) * 2
+        if not self.is_overhead_given:
+            overheads = (MOST_OVERHEAD_BYTES, LEAST_OVERHEAD_BYTES)
+        memories = (self.least_memory_bytes or self.memory_bytes, self.most_memory_bytes or self.memory_bytes)
+        return tuple(
+            msgspec.structs.replace(self, memory_bytes=memory, overhead_bytes=overhead)
+            for memory, overhead in zip(memories, overheads, strict=True)
+        )
+
+    @property
+    def basis(self) -> str:
+        """What the memory for KV rests on, in words."""
+        if self.kv_memory_bytes is not None:
+            return "memory for KV: given"
+        overhead = format_bytes_binary(self.overhead_bytes)
+        certainty = "given" if self.is_overhead_given else "1 to 3 GiB, assumed"
+        return (
+            f"memory of {self.gpu_name}: {format_bytes_binary(self.memory_bytes or 0)} "
+            f"({self.memory_origin}), of it {float(self.share):g}, less weights and an overhead of "
+            f"{overhead} ({certainty})"
+        )
+
 
 class EngineSize(msgspec.Struct, frozen=True, kw_only=True):
-    """The pool on every GPU. The range comes from the overhead, 1 to 3 GiB where it is not known.
+    """The pool on every GPU. The range comes from the overhead and from what is known of the card's memory.
 
     `max_concurrency`: requests of `context_tokens` at once; SGLang logs a limit of its own. `log_lines`: as
     the engine prints them.
@@ -105,30 +135,27 @@ def size_engine(
             f"--gpu-memory-utilization {float(question.share)}: it must be above 0 and at most 1"
         )
     pool = {"physics": _physics, "vllm": _vllm, "sglang": _sglang}[question.name]
-    size = pool(
-        spec, layout, placement, question, _available(weight_bytes, question, question.overhead_bytes)
-    )
+    size = pool(spec, layout, placement, question, _available(weight_bytes, question))
     tokens = [size.pool_tokens]
-    for overhead in _other_overheads(question):
+    for corner in question.corners:
         try:
-            other = pool(spec, layout, placement, question, _available(weight_bytes, question, overhead))
+            other = pool(spec, layout, placement, corner, _available(weight_bytes, corner))
         except InfeasibleError:
             tokens.append(0)
         else:
             tokens.append(other.pool_tokens)
-    return msgspec.structs.replace(size, least_pool_tokens=min(tokens), most_pool_tokens=max(tokens))
+    return msgspec.structs.replace(
+        size,
+        least_pool_tokens=min(tokens),
+        most_pool_tokens=max(tokens),
+        notes=(question.basis, *size.notes),
+    )
 
 
-def _other_overheads(question: EngineQuestion) -> tuple[int, ...]:
-    if question.kv_memory_bytes is not None or question.is_overhead_given:
-        return ()
-    return LEAST_OVERHEAD_BYTES, MOST_OVERHEAD_BYTES
-
-
-def _available(weight_bytes: int, question: EngineQuestion, overhead_bytes: int) -> int:
+def _available(weight_bytes: int, question: EngineQuestion) -> int:
     if question.kv_memory_bytes is not None:
         return question.kv_memory_bytes
-    return max(question.usable_bytes - weight_bytes - overhead_bytes, 1)
+    return max(question.usable_bytes - weight_bytes - question.overhead_bytes, 1)
 
 
 def _physics(
@@ -184,14 +211,8 @@ def _vllm(
         release=question.vllm_release,
         num_speculative_tokens=question.num_speculative_tokens,
     )
-    ranks = VllmPlacement(
-        tp_size=placement.tensor_parallel,
-        pp_size=placement.pipeline_parallel,
-        dp_attention_size=placement.dp_attention,
-        dcp_size=placement.decode_context_parallel,
-    )
     layout = engine_layout(spec, layout if question.is_layout_given else None, settings)
-    pool = vllm_pool(spec, settings, ranks, layout)
+    pool = vllm_pool(spec, settings, placement, layout)
     return EngineSize(
         name=f"vLLM {question.vllm_release}",
         kv_layout=layout.name,
@@ -214,12 +235,6 @@ def _vllm(
 def _sglang(
     spec: ModelSpec, layout: KvLayout, placement: Placement, question: EngineQuestion, available_bytes: int
 ) -> EngineSize:
-    ranks = SglangPlacement(
-        tp_size=placement.tensor_parallel,
-        pp_size=placement.pipeline_parallel,
-        dp_attention_size=placement.dp_attention,
-        dcp_size=placement.decode_context_parallel,
-    )
     settings = SglangSettings(
         available_bytes=available_bytes,
         context_tokens=question.context_tokens,
@@ -228,7 +243,7 @@ def _sglang(
         num_draft_layers=len(spec.mtp_layers) if question.num_speculative_tokens else 0,
         is_blackwell=capability_of(question.gpu_name) in {"sm100", "sm120"},
     )
-    pools = sglang_pools(spec, layout, ranks, settings)
+    pools = sglang_pools(spec, layout, placement, settings)
     context = question.context_tokens or spec.max_context_tokens or pools.max_total_num_tokens
     return EngineSize(
         name="SGLang 0.5.23",

@@ -56,15 +56,19 @@ class Fields:
         if value is None:
             self.refuse(f"the config has no {keys[0]}")
         if value < 1:
-            self.refuse(f"{keys[0]}={value} is not positive")
+            self.refuse(f"{self._spelling(keys)}={value} is not positive")
         return value
 
     def count(self, *keys: str) -> int | None:
         """A whole number of 0 or more, or None where the config does not mention it."""
         value = self.integer(*keys)
         if value is not None and value < 0:
-            self.refuse(f"{next(key for key in keys if self.get(key) is not None)}={value} is negative")
+            self.refuse(f"{self._spelling(keys)}={value} is negative")
         return value
+
+    def positive(self, *keys: str) -> int | None:
+        """A positive whole number, or None where the config does not mention it."""
+        return None if self.get(*keys) is None else self.required(*keys)
 
     def layer_numbers(self, key: str, num_layers: int) -> set[int]:
         """A list of layers, numbered from 0."""
@@ -107,6 +111,9 @@ class Fields:
     def refuse(self, reason: str) -> NoReturn:
         """Raise the error for a field that cannot be used, in one line."""
         raise InputError(f"{self.name}: {' '.join(reason.split())}")
+
+    def _spelling(self, keys: tuple[str, ...]) -> str:
+        return next(key for key in keys if self._value(key) is not None)
 
     def _value(self, key: str) -> object:
         value: object = self.values

@@ -49,14 +49,14 @@ def resolve_heads(
         num_kv_heads = _num_kv_heads(fields, model_type, family, num_heads)
     value_size = _value_size(fields, family) or key_size
     if kind in {"sliding", "unbound"}:
-        num_heads = _positive(fields, "swa_num_attention_heads") or num_heads
-        num_kv_heads = _positive(fields, "swa_num_key_value_heads") or num_kv_heads
-        key_size = _positive(fields, "swa_head_dim") or key_size
-        value_size = _positive(fields, "swa_v_head_dim") or value_size
+        num_heads = fields.positive("swa_num_attention_heads") or num_heads
+        num_kv_heads = fields.positive("swa_num_key_value_heads") or num_kv_heads
+        key_size = fields.positive("swa_head_dim") or key_size
+        value_size = fields.positive("swa_v_head_dim") or value_size
     elif fields.integer("global_head_dim"):
         key_size = value_size = fields.required("global_head_dim")
         if fields.flag("attention_k_eq_v"):
-            num_kv_heads = fields.integer("num_global_key_value_heads") or num_kv_heads
+            num_kv_heads = fields.positive("num_global_key_value_heads") or num_kv_heads
     if not 1 <= num_kv_heads <= num_heads or num_heads % num_kv_heads:
         fields.refuse(f"{num_heads} heads cannot share {num_kv_heads} KV heads evenly")
     if key_size < 1 or value_size < 1:
@@ -66,11 +66,7 @@ def resolve_heads(
 
 def _value_size(fields: Fields, family: Family) -> int | None:
     """DeepSeek models that switch latent attention off say 0 for what the head size is."""
-    return fields.count("v_head_dim") if family.latent else _positive(fields, "v_head_dim")
-
-
-def _positive(fields: Fields, key: str) -> int | None:
-    return None if fields.get(key) is None else fields.required(key)
+    return fields.count("v_head_dim") if family.latent else fields.positive("v_head_dim")
 
 
 def resolve_num_heads(fields: Fields, family: Family) -> int:

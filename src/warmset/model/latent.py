@@ -87,9 +87,11 @@ def _owns_index(fields: Fields, layer: int) -> bool:
             fields.refuse(f"indexer_types has {len(types)} entries for {num_layers} layers")
         if types[layer] not in ("full", "shared"):
             fields.refuse(f"indexer_types[{layer}]={types[layer]!r} is neither full nor shared")
+        if types[0] == "shared":
+            fields.refuse("indexer_types[0]='shared', and there is no earlier layer to share with")
         return bool(types[layer] == "full")
-    frequency = fields.integer("index_topk_freq") or 1
-    offset = fields.integer("index_skip_topk_offset") or 0
+    frequency = fields.positive("index_topk_freq") or 1
+    offset = fields.count("index_skip_topk_offset") or 0
     return layer < offset or max(layer - offset + 1, 0) % frequency == 0
 
 

@@ -187,13 +187,17 @@ def _recurrent(fields: Fields, model_type: str, family: Family, num_layers: int)
     elif fields.get("linear_attn_config.full_attn_layers") is not None:
         first = 0 if model_type.startswith("glm5_next") else 1  # Kimi counts from 1
         full = fields.layer_numbers("linear_attn_config.full_attn_layers", num_layers + first)
+        if min(full, default=first) < first:
+            fields.refuse("linear_attn_config.full_attn_layers names layer 0, and this type counts from 1")
         yield from _listed({layer - first for layer in full}, "full", "recurrent", num_layers)
     elif fields.get("attn_layer_period") is not None:
-        offset = fields.integer("attn_layer_offset") or 0
-        full = set(range(offset, num_layers, fields.required("attn_layer_period")))
+        period, offset = fields.required("attn_layer_period"), fields.count("attn_layer_offset") or 0
+        if offset >= period:
+            fields.refuse(f"attn_layer_offset={offset} is not below attn_layer_period={period}")
+        full = set(range(offset, num_layers, period))
         yield from _listed(full, "full", "recurrent", num_layers)
     else:
-        interval = fields.integer("full_attention_interval", "layer_group_size") or family.interval
+        interval = fields.positive("full_attention_interval", "layer_group_size") or family.interval
         yield from _every(fields, interval, "recurrent", num_layers)
 
 
@@ -219,7 +223,7 @@ def _chunked(fields: Fields, family: Family, num_layers: int) -> Iterator[LayerK
 
 def _sliding(fields: Fields, family: Family, num_layers: int) -> Iterator[LayerKind]:
     if family.window_switch:  # Qwen: the first layers have full attention
-        first = fields.integer("max_window_layers") or 0
+        first = fields.count("max_window_layers") or 0
         for layer in range(num_layers):
             yield "sliding" if layer >= first else "full"
         return
@@ -233,15 +237,7 @@ def _sliding(fields: Fields, family: Family, num_layers: int) -> Iterator[LayerK
     if pattern is None and family.all_windowed:
         yield from repeat(SLIDING_KIND, num_layers)
         return
-    interval = fields.integer(*WINDOW_INTERVALS)
-    if interval is not None and interval < 1:
-        fields.refuse(f"{_interval_field(fields)}={interval} is not positive")
-    yield from _every(fields, interval or family.interval, "sliding", num_layers)
-
-
-def _interval_field(fields: Fields) -> str:
-    """The field that has the interval of full layers."""
-    return next(key for key in WINDOW_INTERVALS if fields.get(key) is not None)
+    yield from _every(fields, fields.positive(*WINDOW_INTERVALS) or family.interval, "sliding", num_layers)
 
 
 def _blocks(fields: Fields, num_layers: int) -> Iterator[LayerKind]:

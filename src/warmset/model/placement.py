@@ -19,12 +19,30 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     DP attention splits a tensor-parallel group into that many groups, each with requests of its own. Decode
     context parallelism stripes the tokens of a sequence over GPUs of one group.
+
+    Raises: InputError when a size is below 1, or does not divide what it splits.
     """
 
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     dp_attention: int = 1
     decode_context_parallel: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuses what every engine refuses, whatever the model."""
+        for name in self.__struct_fields__:
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)}: it must be at least 1")
+        if self.tensor_parallel % self.dp_attention:
+            raise InputError(
+                f"dp_attention={self.dp_attention} does not divide tensor_parallel={self.tensor_parallel}: "
+                f"choose a divisor of {self.tensor_parallel}"
+            )
+        if self.attention_parallel % self.decode_context_parallel:
+            raise InputError(
+                f"decode_context_parallel={self.decode_context_parallel} does not divide the "
+                f"{self.attention_parallel} GPUs that share attention: choose a divisor of it"
+            )
 
     @property
     def num_gpus(self) -> int:
@@ -54,14 +72,6 @@ def check_placement(spec: ModelSpec, placement: Placement) -> None:
     Source: vLLM 0.33.0 and SGLang 0.5.23 refuse the same splits.
     Raises: InputError with what does divide.
     """
-    for name, value in msgspec.structs.asdict(placement).items():
-        if value < 1:
-            raise InputError(f"{spec.name}: {name}={value}: give 1 or more")
-    if placement.tensor_parallel % placement.dp_attention:
-        raise InputError(
-            f"{spec.name}: dp_attention={placement.dp_attention} does not divide "
-            f"tensor_parallel={placement.tensor_parallel}"
-        )
     if placement.pipeline_parallel > spec.num_layers:
         raise InputError(
             f"{spec.name}: pipeline_parallel={placement.pipeline_parallel} is more than its layers"

@@ -151,10 +151,12 @@ def size_model(spec: ModelSpec, question: SizeQuestion) -> ModelSize:
 
 
 def format_words(formats: WeightFormats) -> str:
-    """One name where all linear layers agree, else each group with its own."""
-    if len(set(formats)) == 1:
-        return formats.attention
-    return ", ".join(f"{group.replace('_', ' ')} {name}" for group, name in formats._asdict().items())
+    """The format of most linear layers, then the groups that have another."""
+    usual = max(formats, key=formats.count)
+    others = (
+        f"{name} {group.replace('_', ' ')}" for group, name in formats._asdict().items() if name != usual
+    )
+    return ", ".join((usual, *others))
 
 
 def exact_number(value: Fraction) -> int | float:

@@ -9,11 +9,12 @@ from fractions import Fraction
 import pytest
 
 from warmset.model import load_model
-from warmset.model.engines.sglang import SglangPlacement, SglangPools, SglangSettings, sglang_pools
+from warmset.model.engines.sglang import SglangPools, SglangSettings, sglang_pools
 from warmset.model.layouts import kv_layout
+from warmset.model.placement import Placement
 
 GIB = 2**30
-ONE_GPU = SglangPlacement()
+ONE_GPU = Placement()
 
 
 def pools(model: str, layout: str, available_bytes: int, placement=ONE_GPU, **settings) -> SglangPools:
@@ -28,7 +29,7 @@ def pools(model: str, layout: str, available_bytes: int, placement=ONE_GPU, **se
 def test_r1_under_dp_attention_as_in_issue_7055():
     # sglang#7055: DeepSeek-R1, tp 8, dp 8: "#tokens: 1230416, KV size: 80.53 GB" on each rank, 9.84 M in all
     answer = pools(
-        "DeepSeek-R1", "bf16", 1_230_416 * 70_272 + 70_271, SglangPlacement(tp_size=8, dp_attention_size=8)
+        "DeepSeek-R1", "bf16", 1_230_416 * 70_272 + 70_271, Placement(tensor_parallel=8, dp_attention=8)
     )
     assert answer.log_lines == ("#tokens: 1230416, KV size: 80.53 GB",)
     assert answer.cluster_tokens == 9_843_328
@@ -36,20 +37,20 @@ def test_r1_under_dp_attention_as_in_issue_7055():
 
 def test_r1_under_plain_tp_keeps_a_copy_on_every_rank():
     # sglang#7055 again: with plain TP 8 the server holds the 1.23 M of one rank
-    answer = pools("DeepSeek-R1", "bf16", 1_230_416 * 70_272, SglangPlacement(tp_size=8))
+    answer = pools("DeepSeek-R1", "bf16", 1_230_416 * 70_272, Placement(tensor_parallel=8))
     assert answer.max_total_num_tokens == answer.cluster_tokens == 1_230_416
 
 
 def test_qwen3_235b_on_four_gpus_as_in_vllm_issue_21348():
     # vllm#21348: SGLang holds 367,404 tokens in 16.46 GB, keys and values together, of each of 4 GPUs
-    answer = pools("Qwen3-235B-A22B", "bf16", 367_404 * 48_128 + 48_127, SglangPlacement(tp_size=4))
+    answer = pools("Qwen3-235B-A22B", "bf16", 367_404 * 48_128 + 48_127, Placement(tensor_parallel=4))
     assert answer.log_lines == ("#tokens: 367404, K size: 8.23 GB, V size: 8.23 GB",)
 
 
 def test_v32_with_its_index_as_in_pull_request_11309():
     # SGLang PR#11309, with the fix: "#tokens: 975424, KV size: 43.67 GB" on 8 B200 with dp 8
     answer = pools(
-        "DeepSeek-V3.2", "fp8", 975_424 * 48_068 + 48_067, SglangPlacement(tp_size=8, dp_attention_size=8)
+        "DeepSeek-V3.2", "fp8", 975_424 * 48_068 + 48_067, Placement(tensor_parallel=8, dp_attention=8)
     )
     assert answer.log_lines == ("#tokens: 975424, KV size: 43.67 GB",)
     assert answer.page_tokens == 64
@@ -71,7 +72,7 @@ def test_mimo_with_a_window_pool_of_full_size_as_in_pull_request_15464():
         "MiMo-V2-Flash",
         "bf16",
         1_496_958 * 55_680,
-        SglangPlacement(tp_size=4),
+        Placement(tensor_parallel=4),
         swa_full_tokens_ratio=Fraction(1),
     )
     assert answer.log_lines == (
@@ -87,7 +88,7 @@ def test_mimo_with_a_window_pool_of_default_size_as_in_pull_request_18039():
         "MiMo-V2-Flash",
         "bf16",
         int(375_360 * cell) + 1,
-        SglangPlacement(tp_size=4),
+        Placement(tensor_parallel=4),
         page_tokens=64,
     )
     assert answer.pools[0].tokens == 375_360
@@ -102,7 +103,7 @@ def test_fewer_state_slots_give_more_tokens_as_measured_on_two_3090(num_slots, t
         "Qwen3.5-27B",
         "fp8",
         22 * 39_223_296 + 158_116 * 17_408 + 16_384,
-        SglangPlacement(tp_size=2),
+        Placement(tensor_parallel=2),
         max_mamba_cache_size=num_slots,
         recurrent_bits=16,
         num_draft_layers=1,
@@ -146,7 +147,7 @@ def test_state_slots_cap_the_running_requests(model, num_slots, strategy, reques
         model,
         "bf16",
         200 * GIB,
-        SglangPlacement(tp_size=4),
+        Placement(tensor_parallel=4),
         max_mamba_cache_size=num_slots,
         radix_strategy=strategy,
     )
@@ -205,6 +206,12 @@ def test_dsa_under_decode_context_parallelism():
     # SGLang PR#31821: 2,292,288 tokens a rank become 4,252,416 at dcp 2, × 1.855. Its model and budget are
     # not given, so only the range: index keys are copied, latents shared, in the raw layout of trtllm.
     for model in ("DeepSeek-V3.2", "GLM-5", "GLM-5.2"):
-        one = pools(model, "fp8", 100 * GIB, SglangPlacement(tp_size=4), is_blackwell=True)
-        two = pools(model, "fp8", 100 * GIB, SglangPlacement(tp_size=4, dcp_size=2), is_blackwell=True)
+        one = pools(model, "fp8", 100 * GIB, Placement(tensor_parallel=4), is_blackwell=True)
+        two = pools(
+            model,
+            "fp8",
+            100 * GIB,
+            Placement(tensor_parallel=4, decode_context_parallel=2),
+            is_blackwell=True,
+        )
         assert 1.68 < two.request_tokens / one.request_tokens < 1.90

@@ -10,8 +10,9 @@ import pytest
 
 from warmset.errors import InfeasibleError
 from warmset.model import load_model
-from warmset.model.engines.vllm import VllmPlacement, VllmPool, VllmSettings, vllm_pool
+from warmset.model.engines.vllm import VllmPool, VllmSettings, vllm_pool
 from warmset.model.layouts import kv_layout
+from warmset.model.placement import Placement
 
 AMPLE_BYTES = 10**13
 ONE_MILLION = 2**20
@@ -25,7 +26,7 @@ class Traced(NamedTuple):
     block_tokens: int | None = None
     context_tokens: int = QUARTER_MILLION
     batched_tokens: int = 8192
-    tp_size: int = 1
+    tensor_parallel: int = 1
     prefix_caching: bool | None = None
     layout: str | None = None
 
@@ -44,7 +45,7 @@ TRACED = {
     ),
     "v4": Traced("DeepSeek-V4-Flash", 7_723_261_440, 1_002_240, 256),
     "v4_million": Traced("DeepSeek-V4-Flash", 10_802_142_720, 1_002_240, 256, context_tokens=ONE_MILLION),
-    "v4_tp8": Traced("DeepSeek-V4-Flash", 7_723_261_440, 1_002_240, 256, tp_size=8),
+    "v4_tp8": Traced("DeepSeek-V4-Flash", 7_723_261_440, 1_002_240, 256, tensor_parallel=8),
     "v4_small_batch": Traced("DeepSeek-V4-Flash", 2_720_079_360, batched_tokens=2048),
     "v4_small_batch_million": Traced(
         "DeepSeek-V4-Flash", 5_798_960_640, context_tokens=ONE_MILLION, batched_tokens=2048
@@ -52,9 +53,9 @@ TRACED = {
     "v41": Traced("DeepSeek-V4.1-Flash", 902_216_448, 116_928, 64),
     "v41_million": Traced("DeepSeek-V4.1-Flash", 2_339_027_712, 116_928, 64, context_tokens=ONE_MILLION),
     "flash_next": Traced("Qwen3.8-Flash-Next", 7_033_872_384, 39_739_392, 1568),
-    "flash_next_tp4": Traced("Qwen3.8-Flash-Next", 344 * 10_235_904, 10_235_904, 784, tp_size=4),
+    "flash_next_tp4": Traced("Qwen3.8-Flash-Next", 344 * 10_235_904, 10_235_904, 784, tensor_parallel=4),
     "glm_5_3": Traced("GLM-5.3-Flash", 70 * 50_600_704, 50_600_704),
-    "glm_5_3_tp4": Traced("GLM-5.3-Flash", 237 * 13_394_304, 13_394_304, 1152, tp_size=4),
+    "glm_5_3_tp4": Traced("GLM-5.3-Flash", 237 * 13_394_304, 13_394_304, 1152, tensor_parallel=4),
 }
 
 
@@ -67,7 +68,7 @@ def test_traced_engines(case: Traced):
         prefix_caching=case.prefix_caching,
         release="0.30.0",
     )
-    placement = VllmPlacement(tp_size=case.tp_size)
+    placement = Placement(tensor_parallel=case.tensor_parallel)
     layout = kv_layout(case.layout) if case.layout else None
     pool = vllm_pool(load_model(case.model), settings, placement, layout)
     assert pool.request_bytes == case.needed_bytes
@@ -78,7 +79,7 @@ def test_traced_engines(case: Traced):
 def test_user_log_with_fp8_cache():
     """Qwen3.8-27B-FP8, TP 2, fp8 KV: "302,921 tokens", "2.31x" for 131,072 tokens; 208 blocks."""
     settings = VllmSettings(available_bytes=208 * 25_690_112, context_tokens=131_072, release="0.30.0")
-    pool = vllm_pool(load_model("Qwen3.5-27B"), settings, VllmPlacement(tp_size=2), kv_layout("fp8"))
+    pool = vllm_pool(load_model("Qwen3.5-27B"), settings, Placement(tensor_parallel=2), kv_layout("fp8"))
     assert (pool.num_blocks, pool.blocks_per_request) == (208, 90)
     assert pool.log_line == (
         "GPU KV cache size: 302,921 tokens, Maximum concurrency for 131,072 tokens per request: 2.31x"
@@ -93,7 +94,7 @@ def test_user_log_of_small_cards():
     settings = VllmSettings(
         available_bytes=161 * 25_690_112, context_tokens=122_633, prefix_caching=False, capability="sm80"
     )
-    pool = vllm_pool(load_model("Qwen3.5-27B"), settings, VllmPlacement(tp_size=2))
+    pool = vllm_pool(load_model("Qwen3.5-27B"), settings, Placement(tensor_parallel=2))
     assert (pool.num_blocks, pool.blocks_per_request, pool.pool_tokens) == (161, 160, 123_399)
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from warmset.errors import InfeasibleError, InputError, UnsupportedModelError
 from warmset.model.engines.sglang import (
-    SglangPlacement,
     SglangPools,
     SglangSettings,
     sglang_budget_bytes,
@@ -12,6 +11,7 @@ from warmset.model.engines.sglang import (
 )
 from warmset.model.engines.sglang_layers import stages
 from warmset.model.layouts import kv_layout
+from warmset.model.placement import Placement
 from warmset.model.spec import (
     Attention,
     Cache,
@@ -26,7 +26,7 @@ from warmset.model.spec import (
 )
 
 GIB = 2**30
-ONE_GPU = SglangPlacement()
+ONE_GPU = Placement()
 HEADS = Cache(entry=KvHeads(num_heads=8, key_size=128, value_size=128))
 WINDOW = Cache(entry=KvHeads(num_heads=8, key_size=64, value_size=64), reach="sliding", span_tokens=128)
 LATENT = Cache(entry=Latent(latent_size=512, rope_size=64, sparse=True))
@@ -92,26 +92,26 @@ def test_cell_of_heads_by_layout(layout, cell_bytes):
 
 
 def test_heads_are_split_until_there_is_one_a_rank():
-    cells = [pools(LLAMA, placement=SglangPlacement(tp_size=size)).cell_bytes for size in (1, 2, 8, 16)]
+    cells = [pools(LLAMA, placement=Placement(tensor_parallel=size)).cell_bytes for size in (1, 2, 8, 16)]
     assert cells == [16_384, 8_192, 2_048, 2_048]
 
 
 def test_dp_attention_keeps_heads_together_and_multiplies_the_cluster():
-    answer = pools(LLAMA, placement=SglangPlacement(tp_size=8, dp_attention_size=4))
+    answer = pools(LLAMA, placement=Placement(tensor_parallel=8, dp_attention=4))
     assert answer.cell_bytes == 8_192
     assert answer.cluster_tokens == 4 * answer.max_total_num_tokens
 
 
 def test_dcp_shares_rows_among_copies():
-    copies = pools(LLAMA, placement=SglangPlacement(tp_size=16))
-    shared = pools(LLAMA, placement=SglangPlacement(tp_size=16, dcp_size=2))
+    copies = pools(LLAMA, placement=Placement(tensor_parallel=16))
+    shared = pools(LLAMA, placement=Placement(tensor_parallel=16, decode_context_parallel=2))
     assert shared.cell_bytes == copies.cell_bytes
     assert shared.request_tokens == 2 * copies.request_tokens
 
 
 def test_dcp_copies_index_keys():
-    one = pools(DSA, placement=SglangPlacement(tp_size=4))
-    two = pools(DSA, placement=SglangPlacement(tp_size=4, dcp_size=2))
+    one = pools(DSA, placement=Placement(tensor_parallel=4))
+    two = pools(DSA, placement=Placement(tensor_parallel=4, decode_context_parallel=2))
     assert one.cell_bytes == 8 * 1_152 + 4 * 132
     assert two.cell_bytes == 8 * 1_152 + 4 * 132 * 2
 
@@ -138,19 +138,19 @@ def test_max_total_tokens_limits_the_pool():
 
 
 @pytest.mark.parametrize(
-    ("num_layers", "pp_size", "sizes"), [(8, 1, [8]), (8, 3, [2, 3, 3]), (10, 4, [2, 2, 3, 3])]
+    ("num_layers", "pipeline_parallel", "sizes"), [(8, 1, [8]), (8, 3, [2, 3, 3]), (10, 4, [2, 2, 3, 3])]
 )
-def test_left_over_layers_go_to_the_last_stages(num_layers, pp_size, sizes):
-    assert [len(stage) for stage in stages(num_layers, pp_size)] == sizes
+def test_left_over_layers_go_to_the_last_stages(num_layers, pipeline_parallel, sizes):
+    assert [len(stage) for stage in stages(num_layers, pipeline_parallel)] == sizes
 
 
 def test_the_widest_stage_decides():
-    answer = pools(LLAMA, placement=SglangPlacement(pp_size=3))
+    answer = pools(LLAMA, placement=Placement(pipeline_parallel=3))
     assert (answer.stage_index, answer.cell_bytes) == (2, 2 * 4_096)
 
 
 def test_a_stage_without_kv_does_not_decide():
-    answer = pools(HYBRID, placement=SglangPlacement(pp_size=2), radix_strategy="off")
+    answer = pools(HYBRID, placement=Placement(pipeline_parallel=2), radix_strategy="off")
     assert answer.stage_index == 1
 
 
@@ -210,7 +210,7 @@ def test_layers_with_states_get_no_rows():
 
 
 def test_state_slot_has_16_bit_convolutions_and_32_bit_recurrences():
-    answer = pools(HYBRID, placement=SglangPlacement(tp_size=2))
+    answer = pools(HYBRID, placement=Placement(tensor_parallel=2))
     assert answer.state_pool is not None
     assert answer.state_pool.slot_bytes == 3 * 16 * (3 * 64 * 2 + 64 * 128 * 4)
 
@@ -242,9 +242,7 @@ def test_without_radix_cache_there_is_a_slot_for_each_request():
 
 
 def test_dp_ranks_share_the_slots_that_were_asked_for():
-    answer = pools(
-        HYBRID, placement=SglangPlacement(tp_size=2, dp_attention_size=2), max_mamba_cache_size=100
-    )
+    answer = pools(HYBRID, placement=Placement(tensor_parallel=2, dp_attention=2), max_mamba_cache_size=100)
     assert answer.state_pool is not None
     assert (answer.state_pool.num_slots, answer.max_running_requests) == (50, 10)
 
@@ -306,8 +304,8 @@ def test_v41_windows_follow_requests_and_cached_prefixes():
 
 
 def test_a_stage_of_v41_without_entries_is_refused():
-    with pytest.raises(InputError, match="pp_size=2"):
-        pools(v4("deepseek_v41", 2, 0), placement=SglangPlacement(pp_size=2))
+    with pytest.raises(InputError, match="pipeline_parallel=2"):
+        pools(v4("deepseek_v41", 2, 0), placement=Placement(pipeline_parallel=2))
 
 
 def test_v4_with_a_ratio_of_its_own_is_refused():
@@ -340,24 +338,27 @@ def test_a_latent_layout_for_heads_is_refused():
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [
-        ({"tp_size": 0}, "tp_size=0"),
-        ({"tp_size": 8, "dp_attention_size": 3}, "dp_attention_size=3"),
-        ({"tp_size": 8, "dp_attention_size": 4, "dcp_size": 4}, "dcp_size=4"),
+        ({"tensor_parallel": 0}, "tensor_parallel=0"),
+        ({"tensor_parallel": 8, "dp_attention": 3}, "dp_attention=3"),
+        (
+            {"tensor_parallel": 8, "dp_attention": 4, "decode_context_parallel": 4},
+            "decode_context_parallel=4",
+        ),
     ],
 )
 def test_placements_that_do_not_divide_are_refused(sizes, words):
     with pytest.raises(InputError, match=words):
-        SglangPlacement(**sizes)
+        Placement(**sizes)
 
 
 def test_heads_that_do_not_divide_are_refused():
     with pytest.raises(InputError, match="8 KV heads cannot be split over 3"):
-        pools(LLAMA, placement=SglangPlacement(tp_size=3))
+        pools(LLAMA, placement=Placement(tensor_parallel=3))
 
 
 def test_more_stages_than_layers_are_refused():
-    with pytest.raises(InputError, match="pp_size=5"):
-        pools(LLAMA, placement=SglangPlacement(pp_size=5))
+    with pytest.raises(InputError, match="pipeline_parallel=5"):
+        pools(LLAMA, placement=Placement(pipeline_parallel=5))
 
 
 @pytest.mark.parametrize(

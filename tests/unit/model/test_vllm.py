@@ -4,7 +4,6 @@ import pytest
 
 from warmset.errors import InfeasibleError, InputError, UnsupportedModelError
 from warmset.model.engines.vllm import (
-    VllmPlacement,
     VllmPool,
     VllmSettings,
     available_kv_bytes,
@@ -16,6 +15,7 @@ from warmset.model.engines.vllm import (
 )
 from warmset.model.engines.vllm_packing import _padding_divisor
 from warmset.model.layouts import KvLayout, kv_layout
+from warmset.model.placement import Placement
 from warmset.model.spec import (
     Attention,
     Cache,
@@ -67,10 +67,10 @@ def model(*layers: Layer, model_type: str = "llama", mtp: tuple[Layer, ...] = ()
 
 
 def pool_of(
-    spec: ModelSpec, placement: VllmPlacement | None = None, layout: KvLayout | None = None, **flags: object
+    spec: ModelSpec, placement: Placement | None = None, layout: KvLayout | None = None, **flags: object
 ) -> VllmPool:
     settings = VllmSettings(**{"available_bytes": AMPLE_BYTES, **flags})
-    return vllm_pool(spec, settings, placement or VllmPlacement(), layout)
+    return vllm_pool(spec, settings, placement or Placement(), layout)
 
 
 PLAIN = model(*[layer(HEADS)] * 4)
@@ -87,18 +87,18 @@ def test_plain_pool():
 
 
 def test_tensor_parallelism_replicates_heads_beyond_their_number():
-    sizes = [pool_of(PLAIN, VllmPlacement(tp_size=tp)).bytes_per_block for tp in (1, 2, 8, 16)]
+    sizes = [pool_of(PLAIN, Placement(tensor_parallel=tp)).bytes_per_block for tp in (1, 2, 8, 16)]
     assert sizes == [262_144, 131_072, 32_768, 32_768]
 
 
 def test_data_parallel_attention_splits_over_fewer_gpus():
-    placement = VllmPlacement(tp_size=8, dp_attention_size=4)
+    placement = Placement(tensor_parallel=8, dp_attention=4)
     assert pool_of(PLAIN, placement).bytes_per_block == 131_072
 
 
 def test_latents_are_whole_on_every_gpu_and_split_by_decode_context_parallel():
     spec = model(*[layer(LATENT)] * 2)
-    pool = pool_of(spec, VllmPlacement(tp_size=8, dcp_size=4))
+    pool = pool_of(spec, Placement(tensor_parallel=8, decode_context_parallel=4))
     assert pool.bytes_per_block == 2 * 16 * 1152
     assert pool.blocks_per_request == 8192 // 4 // 16
 
@@ -256,18 +256,18 @@ def test_checkpoints_with_fp8_scales_keep_fp8():
 
 
 @pytest.mark.parametrize(
-    ("num_layers", "pp_size", "sizes"),
+    ("num_layers", "pipeline_parallel", "sizes"),
     [(80, 4, [20, 20, 20, 20]), (61, 4, [15, 15, 16, 15]), (62, 4, [15, 16, 16, 15]), (7, 2, [4, 3])],
 )
-def test_pipeline_stages(num_layers: int, pp_size: int, sizes: list[int]):
+def test_pipeline_stages(num_layers: int, pipeline_parallel: int, sizes: list[int]):
     """distributed/utils.py get_pp_indices: the rest goes to the stages before the last one."""
-    stages = stage_layers(num_layers, pp_size)
+    stages = stage_layers(num_layers, pipeline_parallel)
     assert [len(stage) for stage in stages] == sizes
     assert [index for stage in stages for index in stage] == list(range(num_layers))
 
 
 def test_the_stage_with_the_least_room_decides():
-    placement = VllmPlacement(pp_size=2)
+    placement = Placement(pipeline_parallel=2)
     assert pool_of(PLAIN, placement).bytes_per_block * 2 == pool_of(PLAIN).bytes_per_block
     pool = pool_of(PLAIN, placement, available_bytes=(4 * GIB, 3 * GIB))
     assert (pool.stage_index, pool.num_blocks) == (1, 3 * GIB // 131_072)
@@ -304,23 +304,33 @@ REFUSED = {
         {"hybrid_manager": False},
         "hybrid KV cache manager off .* leave the manager on",
     ),
-    "heads": (PLAIN, VllmPlacement(tp_size=3), {}, "8 KV heads cannot be split over tp_size=3"),
+    "heads": (PLAIN, Placement(tensor_parallel=3), {}, "8 KV heads cannot be split over tensor_parallel=3"),
     "state": (
         model(layer(HEADS), layer(states=(StatePart(role="recurrent", num_units=12, unit_elements=64),))),
-        VllmPlacement(tp_size=8),
+        Placement(tensor_parallel=8),
         {},
         "12 heads over 8 GPUs",
     ),
-    "dcp": (WINDOWED, VllmPlacement(tp_size=2, dcp_size=2), {}, "set dcp_size=1"),
+    "dcp": (
+        WINDOWED,
+        Placement(tensor_parallel=2, decode_context_parallel=2),
+        {},
+        "set decode_context_parallel=1",
+    ),
     "block": (model(layer(LATENT, INDEX)), None, {"block_tokens": 16}, "choose a multiple of 64"),
-    "stages": (PLAIN, VllmPlacement(pp_size=5), {}, "only 4 layers"),
-    "budgets": (PLAIN, VllmPlacement(pp_size=2), {"available_bytes": (1, 2, 3)}, "3 numbers for pp_size=2"),
+    "stages": (PLAIN, Placement(pipeline_parallel=5), {}, "only 4 layers"),
+    "budgets": (
+        PLAIN,
+        Placement(pipeline_parallel=2),
+        {"available_bytes": (1, 2, 3)},
+        "3 numbers for pipeline_parallel=2",
+    ),
     "no_cache": (model(Layer()), None, {}, "keeps no cache"),
 }
 
 
 @pytest.mark.parametrize(("spec", "placement", "flags", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_refusals(spec: ModelSpec, placement: VllmPlacement | None, flags: dict[str, object], message: str):
+def test_refusals(spec: ModelSpec, placement: Placement | None, flags: dict[str, object], message: str):
     with pytest.raises(InputError, match=message):
         pool_of(spec, placement, **flags)
 
@@ -340,9 +350,9 @@ def test_families_that_vllm_dropped(model_type: str, release: str):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: VllmPlacement(tp_size=0),
-        lambda: VllmPlacement(tp_size=4, dp_attention_size=3),
-        lambda: VllmPlacement(tp_size=4, dcp_size=8),
+        lambda: Placement(tensor_parallel=0),
+        lambda: Placement(tensor_parallel=4, dp_attention=3),
+        lambda: Placement(tensor_parallel=4, decode_context_parallel=8),
         lambda: VllmSettings(available_bytes=1, context_tokens=0),
         lambda: VllmSettings(available_bytes=1, num_speculative_tokens=-1),
         lambda: VllmSettings(available_bytes=1, max_running_requests=0),

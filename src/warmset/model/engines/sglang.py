@@ -22,8 +22,9 @@ from warmset.model.engines.sglang_layers import (
 from warmset.model.engines.sglang_plan import Question, TokenPlan
 from warmset.model.engines.sglang_pools import stage_plan
 from warmset.model.engines.sglang_state import plan_states, requests_per_rank
-from warmset.model.engines.sglang_types import SglangPlacement, SglangPools, SglangSettings, StatePool
+from warmset.model.engines.sglang_types import SglangPools, SglangSettings, StatePool
 from warmset.model.layouts import KvLayout
+from warmset.model.placement import Placement
 from warmset.model.spec import IndexKey, KvHeads, Latent, ModelSpec
 from warmset.model.step import Step
 
@@ -33,7 +34,7 @@ QSA_PAGE_TOKENS = 64
 REQUESTS_PER_CONTEXT = 512
 LEAST_REQUESTS, MOST_REQUESTS = 2048, 4096
 
-__all__ = ["SglangPlacement", "SglangPools", "SglangSettings", "sglang_budget_bytes", "sglang_pools"]
+__all__ = ["SglangPools", "SglangSettings", "sglang_budget_bytes", "sglang_pools"]
 
 V4_FAMILIES = {"deepseek_v4", "deepseek_v41"}
 
@@ -61,7 +62,7 @@ def sglang_budget_bytes(
 
 
 def sglang_pools(
-    spec: ModelSpec, layout: KvLayout, placement: SglangPlacement, settings: SglangSettings
+    spec: ModelSpec, layout: KvLayout, placement: Placement, settings: SglangSettings
 ) -> SglangPools:
     """The pools of every rank and the limits that follow.
 
@@ -73,9 +74,10 @@ def sglang_pools(
     """
     family = served_family(spec)
     kv_cache_dtype = check_layout(spec, layout)
-    if placement.pp_size > len(spec.layers):
+    if placement.pipeline_parallel > len(spec.layers):
         raise InputError(
-            f"{spec.name}: pp_size={placement.pp_size} is more than its {len(spec.layers)} layers"
+            f"{spec.name}: pipeline_parallel={placement.pipeline_parallel} is more than its "
+            f"{len(spec.layers)} layers"
         )
     states = plan_states(spec, placement, settings)
     question = Question(
@@ -90,7 +92,7 @@ def sglang_pools(
     stage_index, plan = _plan_tokens(question, family)
     requests, request_step = _max_running_requests(question, plan.tokens, states.pool)
     window_apart = any(pool.name != "full" for pool in plan.pools)
-    request_tokens = plan.tokens if window_apart else plan.tokens * placement.dcp_size
+    request_tokens = plan.tokens if window_apart else plan.tokens * placement.decode_context_parallel
     return SglangPools(
         available_bytes=settings.available_bytes,
         page_tokens=question.page_tokens,
@@ -103,14 +105,14 @@ def sglang_pools(
         stage_index=stage_index,
         max_running_requests=requests,
         request_tokens=request_tokens,
-        cluster_tokens=request_tokens * placement.dp_attention_size,
+        cluster_tokens=request_tokens * placement.dp_attention,
         steps=(*_notes(question, family), *states.steps, *plan.steps, *_log_steps(plan), request_step),
     )
 
 
 def _plan_tokens(question: Question, family: str) -> tuple[int, TokenPlan]:
     spec = question.spec
-    parts = stages(len(spec.layers), question.placement.pp_size)
+    parts = stages(len(spec.layers), question.placement.pipeline_parallel)
     if family in V4_FAMILIES:
         plans = [sglang_v4_plan.stage_plan(question, stage) for stage in parts]
     else:
@@ -124,14 +126,15 @@ def _plan_tokens(question: Question, family: str) -> tuple[int, TokenPlan]:
 
 
 def _check_heads(spec: ModelSpec, ranks: Ranks) -> None:
-    groups = ranks.attention_tp_size // ranks.dcp_size
+    groups = ranks.attention_parallel // ranks.decode_context_parallel
     entries = [cache.entry for layer in spec.layers for cache in layer.caches]
     heads = {entry.num_heads for entry in entries if isinstance(entry, KvHeads)}
     for num_heads in sorted(heads):
         if max(num_heads, groups) % min(num_heads, groups):
             raise InputError(
                 f"{spec.name}: {num_heads} KV heads cannot be split over {groups} groups of GPUs "
-                "(tp_size / dp_attention_size / dcp_size): choose a divisor or a multiple of the KV heads"
+                "(tensor_parallel / dp_attention / decode_context_parallel): choose a divisor or a "
+                "multiple of the KV heads"
             )
 
 
@@ -156,7 +159,7 @@ def _max_running_requests(question: Question, tokens: int, state_pool: StatePool
     """
     asked = requests_per_rank(question.placement, question.settings)
     if asked is None and served_family(question.spec) in V4_FAMILIES:
-        asked = max(1, sglang_v4_plan.MAX_RUNNING_REQUESTS // question.placement.dp_attention_size)
+        asked = max(1, sglang_v4_plan.MAX_RUNNING_REQUESTS // question.placement.dp_attention)
     if asked is None:
         context = question.settings.context_tokens or question.spec.max_context_tokens
         if context is None:
@@ -207,9 +210,9 @@ def _notes(question: Question, family: str) -> tuple[Step, ...]:
         notes.append(
             ("windows", "SGLang has no window pool for this family: every layer is full", "full price")
         )
-    if placement.attention_tp_size > 1 and spec.is_latent and placement.dcp_size == 1:
+    if placement.attention_parallel > 1 and spec.is_latent and placement.decode_context_parallel == 1:
         notes.append(
-            ("latents", f"each of {placement.attention_tp_size} attention TP ranks keeps a copy", "copies")
+            ("latents", f"each of {placement.attention_parallel} attention TP ranks keeps a copy", "copies")
         )
     if family in V4_FAMILIES:
         notes.append(

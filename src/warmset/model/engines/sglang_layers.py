@@ -89,12 +89,12 @@ Side = Literal["full", "swa"]
 class Ranks(NamedTuple):
     """What one rank sees of the placement: attention tensor parallelism and decode context parallelism."""
 
-    attention_tp_size: int
-    dcp_size: int
+    attention_parallel: int
+    decode_context_parallel: int
 
     def heads(self, num_heads: int) -> int:
         """KV heads of a layer on a rank; ranks of one DCP group share them, and the division rounds down."""
-        return max(1, num_heads // (self.attention_tp_size // self.dcp_size))
+        return max(1, num_heads // (self.attention_parallel // self.decode_context_parallel))
 
 
 class LayerRow(NamedTuple):
@@ -142,13 +142,15 @@ def check_layout(spec: ModelSpec, layout: KvLayout) -> str:
     return name
 
 
-def stages(num_layers: int, pp_size: int) -> list[range]:
+def stages(num_layers: int, pipeline_parallel: int) -> list[range]:
     """The layers of each pipeline stage; what is left over goes to the last stages.
 
     Source: srt/distributed/utils.py, get_pp_indices.
     """
-    base, extra = divmod(num_layers, pp_size)
-    ends = [base * (rank + 1) + max(0, rank + 1 - pp_size + extra) for rank in range(pp_size)]
+    base, extra = divmod(num_layers, pipeline_parallel)
+    ends = [
+        base * (rank + 1) + max(0, rank + 1 - pipeline_parallel + extra) for rank in range(pipeline_parallel)
+    ]
     return [range(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
@@ -271,7 +273,7 @@ def state_layers(spec: ModelSpec) -> list[int]:
     ]
 
 
-def state_bytes(spec: ModelSpec, layer: Layer, attention_tp_size: int, recurrent_bits: int | None) -> int:
+def state_bytes(spec: ModelSpec, layer: Layer, attention_parallel: int, recurrent_bits: int | None) -> int:
     """Bytes of one state slot of one layer on a rank: convolutions bf16, recurrences fp32 by default.
 
     `recurrent_bits` overrules the config (`--mamba-ssm-dtype`). Inkling: every layer gets the convolutions
@@ -283,7 +285,7 @@ def state_bytes(spec: ModelSpec, layer: Layer, attention_tp_size: int, recurrent
     parts = [part for part in layer.states if part.role in {"conv", "recurrent"}]
     if served_family(spec).startswith("inkling"):
         parts = _inkling_parts(spec)
-    return sum(_part_bytes(spec, part, attention_tp_size, recurrent_bits) for part in parts)
+    return sum(_part_bytes(spec, part, attention_parallel, recurrent_bits) for part in parts)
 
 
 def _inkling_parts(spec: ModelSpec) -> list[StatePart]:
@@ -294,14 +296,14 @@ def _inkling_parts(spec: ModelSpec) -> list[StatePart]:
     ]
 
 
-def _part_bytes(spec: ModelSpec, part: StatePart, attention_tp_size: int, recurrent_bits: int | None) -> int:
+def _part_bytes(spec: ModelSpec, part: StatePart, attention_parallel: int, recurrent_bits: int | None) -> int:
     units = part.num_units
     if part.sharded:
-        if units % attention_tp_size and units > attention_tp_size:
+        if units % attention_parallel and units > attention_parallel:
             raise InputError(
                 f"{spec.name}: {units} state heads or channels cannot be split over attention tensor "
-                f"parallelism {attention_tp_size}: choose a divisor of {units}"
+                f"parallelism {attention_parallel}: choose a divisor of {units}"
             )
-        units = max(1, units // attention_tp_size)
+        units = max(1, units // attention_parallel)
     bits = CONV_BITS if part.role == "conv" else recurrent_bits or part.bits or RECURRENT_BITS
     return units * part.unit_elements * bits // 8

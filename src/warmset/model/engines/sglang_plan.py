@@ -13,8 +13,9 @@ from warmset.model.engines.sglang_layers import (
     Ranks,
     served_family,
 )
-from warmset.model.engines.sglang_types import Pool, SglangPlacement, SglangSettings
+from warmset.model.engines.sglang_types import Pool, SglangSettings
 from warmset.model.layouts import KvLayout
+from warmset.model.placement import Placement
 from warmset.model.spec import ModelSpec
 from warmset.model.step import Step
 
@@ -40,7 +41,7 @@ class Question:
 
     spec: ModelSpec
     layout: KvLayout
-    placement: SglangPlacement
+    placement: Placement
     settings: SglangSettings
     budget_bytes: int
     page_tokens: int
@@ -49,7 +50,9 @@ class Question:
     def ranks(self) -> Ranks:
         """The placement as attention sees it."""
         is_split = served_family(self.spec) in SPLIT_BY_ALL_RANKS
-        return Ranks(self.placement.attention_tp_size, 1 if is_split else self.placement.dcp_size)
+        return Ranks(
+            self.placement.attention_parallel, 1 if is_split else self.placement.decode_context_parallel
+        )
 
     @property
     def raw_fp8_latents(self) -> bool:
@@ -134,4 +137,4 @@ def rows_words(question: Question, rows: Sequence[LayerRow]) -> str:
     for row in rows:
         kinds[row.side, row.kv_bytes] = kinds.get((row.side, row.kv_bytes), 0) + 1
     sums = " + ".join(f"{count} × {size:,}" for (_, size), count in kinds.items())
-    return f"{sums} (attention TP {question.ranks.attention_tp_size})"
+    return f"{sums} (attention TP {question.ranks.attention_parallel})"

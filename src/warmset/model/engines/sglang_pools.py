@@ -39,7 +39,7 @@ def stage_plan(question: Question, rows: Sequence[LayerRow]) -> TokenPlan:
 
 def _plain_plan(question: Question, rows: Sequence[LayerRow]) -> TokenPlan:
     """One row for each token in every layer. Index keys are on every DCP rank for the tokens of all."""
-    dcp = question.placement.dcp_size
+    dcp = question.placement.decode_context_parallel
     kv = sum(row.kv_bytes for row in rows)
     index = sum(row.index_bytes for row in rows) * (dcp if _is_latent(question.spec) else 1)
     draft = _draft_bytes(question, kv, index, len(rows))
@@ -73,14 +73,14 @@ def _draft_bytes(question: Question, kv: int, index: int, num_layers: int) -> in
     if not index or not _is_latent(question.spec):
         return (kv + index) * num_drafts // num_layers
     own_index = index_row_bytes(question.spec, question.layout) * num_drafts
-    return (kv * num_drafts // num_layers + own_index) * question.placement.dcp_size
+    return (kv * num_drafts // num_layers + own_index) * question.placement.decode_context_parallel
 
 
-def _index_steps(rows: Sequence[LayerRow], index: int, dcp_size: int) -> tuple[Step, ...]:
+def _index_steps(rows: Sequence[LayerRow], index: int, decode_context_parallel: int) -> tuple[Step, ...]:
     owners = [row.index_bytes for row in rows if row.index_bytes]
     if not owners:
         return ()
-    words = f"{len(owners)} owning layers × {owners[0]:,} × {dcp_size} DCP ranks"
+    words = f"{len(owners)} owning layers × {owners[0]:,} × {decode_context_parallel} DCP ranks"
     return (
         Step("index keys of a token", words, f"{index:,} B", f"{SOURCE}, _compute_dsa_indexer_cell_size"),
     )

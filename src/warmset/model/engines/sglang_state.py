@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from warmset.errors import InfeasibleError
 from warmset.model.engines.sglang_layers import EXTRA_BUFFER, served_family, stages, state_bytes, state_layers
-from warmset.model.engines.sglang_types import SglangPlacement, SglangSettings, StatePool
+from warmset.model.engines.sglang_types import SglangSettings, StatePool
+from warmset.model.placement import Placement
 from warmset.model.spec import ModelSpec
 from warmset.model.step import Step
 
@@ -30,7 +31,7 @@ class StatePlan(NamedTuple):
     steps: tuple[Step, ...]
 
 
-def plan_states(spec: ModelSpec, placement: SglangPlacement, settings: SglangSettings) -> StatePlan:
+def plan_states(spec: ModelSpec, placement: Placement, settings: SglangSettings) -> StatePlan:
     """Cuts the state pool out of the budget.
 
     Formula: slots = (budget·r/(1 + r) - slot) // slot, r = mamba_full_memory_ratio; with D draft tokens
@@ -92,33 +93,32 @@ def slots_per_request(spec: ModelSpec, settings: SglangSettings) -> int:
     return SLOTS_PER_REQUEST + 2
 
 
-def requests_per_rank(placement: SglangPlacement, settings: SglangSettings) -> int | None:
+def requests_per_rank(placement: Placement, settings: SglangSettings) -> int | None:
     """Running requests asked for, on each DP rank; with drafts and none asked, 48 for the server."""
     total = settings.max_running_requests
     if total is None and settings.is_speculative:
         total = SPECULATIVE_RUNNING_REQUESTS
-    return None if total is None else max(1, total // placement.dp_attention_size)
+    return None if total is None else max(1, total // placement.dp_attention)
 
 
-def _slot_bytes(
-    spec: ModelSpec, layers: list[int], placement: SglangPlacement, settings: SglangSettings
-) -> int:
+def _slot_bytes(spec: ModelSpec, layers: list[int], placement: Placement, settings: SglangSettings) -> int:
     """Of the pipeline stage that has most of it."""
     sizes = {
-        index: state_bytes(spec, spec.layers[index], placement.attention_tp_size, settings.recurrent_bits)
+        index: state_bytes(spec, spec.layers[index], placement.attention_parallel, settings.recurrent_bits)
         for index in layers
     }
     return max(
-        sum(sizes.get(index, 0) for index in stage) for stage in stages(len(spec.layers), placement.pp_size)
+        sum(sizes.get(index, 0) for index in stage)
+        for stage in stages(len(spec.layers), placement.pipeline_parallel)
     )
 
 
 def _num_slots(
-    spec: ModelSpec, placement: SglangPlacement, settings: SglangSettings, slot: int, per_request: int
+    spec: ModelSpec, placement: Placement, settings: SglangSettings, slot: int, per_request: int
 ) -> tuple[int, str]:
     if settings.max_mamba_cache_size is not None:
         size = settings.max_mamba_cache_size
-        return size // placement.dp_attention_size, f"{size:,} / {placement.dp_attention_size} DP ranks"
+        return size // placement.dp_attention, f"{size:,} / {placement.dp_attention} DP ranks"
     requests = requests_per_rank(placement, settings)
     if settings.radix_strategy == "off" and requests is not None:
         return requests, "max_running_requests of a DP rank, as there is no radix cache"
@@ -133,7 +133,7 @@ def _num_slots(
 
 
 def _draft_bytes(
-    placement: SglangPlacement, settings: SglangSettings, slot: int, num_slots: int, per_request: int
+    placement: Placement, settings: SglangSettings, slot: int, num_slots: int, per_request: int
 ) -> int:
     if not settings.num_draft_tokens:
         return 0
@@ -142,13 +142,13 @@ def _draft_bytes(
 
 
 def _slot_words(
-    spec: ModelSpec, placement: SglangPlacement, settings: SglangSettings, slot: int
+    spec: ModelSpec, placement: Placement, settings: SglangSettings, slot: int
 ) -> tuple[str, str, str]:
     bits = settings.recurrent_bits or next(
         (part.bits or 32 for layer in spec.layers for part in layer.states if part.role == "recurrent"), 16
     )
     words = (
-        f"{len(state_layers(spec))} layers, heads / {placement.attention_tp_size}, convolutions 16 bits, "
+        f"{len(state_layers(spec))} layers, heads / {placement.attention_parallel}, convolutions 16 bits, "
         f"recurrences {bits} bits (fp32 unless the config or --mamba-ssm-dtype says otherwise)"
     )
     return words, f"{slot:,} B", "SGLang 0.5.23 configs/mamba_utils.py, mamba_cache_per_req"

@@ -13,39 +13,6 @@ RadixStrategy = Literal["auto", "no_buffer", "extra_buffer", "extra_buffer_lazy"
 """`--mamba-radix-cache-strategy`; `off` is `--disable-radix-cache`."""
 
 
-class SglangPlacement(msgspec.Struct, frozen=True, kw_only=True):
-    """`--tp-size`, `--pp-size`, `--dp-size` with `--enable-dp-attention`, `--dcp-size`.
-
-    Raises: InputError when a size is below 1, DP attention does not divide TP, or DCP what is left of it.
-    """
-
-    tp_size: int = 1
-    pp_size: int = 1
-    dp_attention_size: int = 1
-    dcp_size: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuses what SGLang refuses."""
-        for name in self.__struct_fields__:
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)}: it must be at least 1")
-        if self.tp_size % self.dp_attention_size:
-            raise InputError(
-                f"dp_attention_size={self.dp_attention_size} does not divide tp_size={self.tp_size}: "
-                f"choose a divisor of {self.tp_size}"
-            )
-        if self.attention_tp_size % self.dcp_size:
-            raise InputError(
-                f"dcp_size={self.dcp_size} does not divide the attention tensor parallelism "
-                f"{self.attention_tp_size} (tp_size / dp_attention_size)"
-            )
-
-    @property
-    def attention_tp_size(self) -> int:
-        """GPUs that split the attention of one request."""
-        return self.tp_size // self.dp_attention_size
-
-
 class SglangSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of one server. `None` is what SGLang takes by itself for the family and the card.
 

@@ -71,8 +71,8 @@ def stage_plan(question: Question, stage: range) -> TokenPlan:
     cell = rates.compressed + (0 if windows.cap_tokens is not None else windows.ratio * rates.swa)
     if not cell:
         raise InputError(
-            f"{spec.name}: pp_size={question.placement.pp_size} makes a stage without compressed entries "
-            "of its own, which SGLang cannot size: choose fewer stages"
+            f"{spec.name}: pipeline_parallel={question.placement.pipeline_parallel} makes a stage without "
+            "compressed entries of its own, which SGLang cannot size: choose fewer stages"
         )
     left = question.budget_bytes - fixed - capped_bytes
     tokens = _tokens_that_fit(question, layers, cell, left, is_v41_layout=is_v41_layout)
@@ -94,7 +94,7 @@ def stage_plan(question: Question, stage: range) -> TokenPlan:
 
 def _requests(question: Question) -> int:
     requests = requests_per_rank(question.placement, question.settings)
-    return requests or max(1, MAX_RUNNING_REQUESTS // question.placement.dp_attention_size)
+    return requests or max(1, MAX_RUNNING_REQUESTS // question.placement.dp_attention)
 
 
 def _windows(question: Question) -> _Windows:

@@ -22,15 +22,15 @@ from warmset.model.engines.vllm_layers import model_caches
 from warmset.model.engines.vllm_pages import Cache, Load, request_load
 from warmset.model.engines.vllm_states import BlockPlan, plan_blocks
 from warmset.model.engines.vllm_steps import Derivation, explain
-from warmset.model.engines.vllm_types import PoolGroup, VllmPlacement, VllmPool, VllmSettings
+from warmset.model.engines.vllm_types import PoolGroup, VllmPool, VllmSettings
 from warmset.model.layouts import KvLayout
+from warmset.model.placement import Placement
 from warmset.model.spec import ModelSpec
 from warmset.model.step import Step
 
 __all__ = [
     "PoolGroup",
     "Step",
-    "VllmPlacement",
     "VllmPool",
     "VllmSettings",
     "available_kv_bytes",
@@ -41,7 +41,7 @@ __all__ = [
     "vllm_pool",
 ]
 
-ONE_GPU = VllmPlacement()
+ONE_GPU = Placement()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class _Stage:
 def vllm_pool(
     spec: ModelSpec,
     settings: VllmSettings,
-    placement: VllmPlacement = ONE_GPU,
+    placement: Placement = ONE_GPU,
     layout: KvLayout | None = None,
 ) -> VllmPool:
     """The pool that vLLM makes on every GPU, and its log line. `layout`: `None` is vLLM's own for the model.
@@ -118,15 +118,15 @@ def _pool(derived: Derivation, stage_index: int) -> VllmPool:
     )
 
 
-def _check_heads(spec: ModelSpec, placement: VllmPlacement) -> None:
-    tp_size = placement.attention_tp_size
+def _check_heads(spec: ModelSpec, placement: Placement) -> None:
+    tensor_parallel = placement.attention_parallel
     for layer in spec.layers:
         for mixer in layer.mixers:
             for attention in mixer.attentions:
-                if attention.num_heads % tp_size:
+                if attention.num_heads % tensor_parallel:
                     raise InputError(
-                        f"{spec.name}: {attention.num_heads} heads cannot be split over tp_size={tp_size}: "
-                        f"choose a divisor of {attention.num_heads}"
+                        f"{spec.name}: {attention.num_heads} heads cannot be split over "
+                        f"tensor_parallel={tensor_parallel}: choose a divisor of {attention.num_heads}"
                     )
 
 
@@ -139,27 +139,27 @@ def _context_tokens(spec: ModelSpec, settings: VllmSettings) -> int:
     return tokens
 
 
-def stage_layers(num_layers: int, pp_size: int) -> list[range]:
+def stage_layers(num_layers: int, pipeline_parallel: int) -> list[range]:
     """Layers of each pipeline stage: equal shares, the rest to the stages just before the last one.
 
     Source: vLLM 0.33.0 distributed/utils.py get_pp_indices.
     Raises: InputError when there are more stages than layers.
     """
-    if pp_size > num_layers:
-        raise InputError(f"pp_size={pp_size}: there are only {num_layers} layers")
-    sizes = [num_layers // pp_size] * pp_size
-    for offset in range(2, num_layers % pp_size + 2):
+    if pipeline_parallel > num_layers:
+        raise InputError(f"pipeline_parallel={pipeline_parallel}: there are only {num_layers} layers")
+    sizes = [num_layers // pipeline_parallel] * pipeline_parallel
+    for offset in range(2, num_layers % pipeline_parallel + 2):
         sizes[-offset] += 1
-    starts = [sum(sizes[:index]) for index in range(pp_size)]
+    starts = [sum(sizes[:index]) for index in range(pipeline_parallel)]
     return [range(start, start + size) for start, size in zip(starts, sizes, strict=True)]
 
 
 def _tightest_stage(
-    spec: ModelSpec, settings: VllmSettings, placement: VllmPlacement, grouping: Grouping
+    spec: ModelSpec, settings: VllmSettings, placement: Placement, grouping: Grouping
 ) -> _Stage:
     """Every stage has as many blocks as the one with the least room; drafts belong to the last."""
     stages = []
-    parts = stage_layers(spec.num_layers, placement.pp_size)
+    parts = stage_layers(spec.num_layers, placement.pipeline_parallel)
     for index, layers in enumerate(parts):
         is_last = index == len(parts) - 1
         groups = tuple(
@@ -184,13 +184,13 @@ def _is_on(cache: Cache, layers: range, *, is_last: bool) -> bool:
     return cache.layer_index in layers or (is_last and cache.layer_index >= layers.stop)
 
 
-def _stage_bytes(settings: VllmSettings, placement: VllmPlacement, stage_index: int) -> int:
+def _stage_bytes(settings: VllmSettings, placement: Placement, stage_index: int) -> int:
     if isinstance(settings.available_bytes, int):
         return settings.available_bytes
-    if len(settings.available_bytes) != placement.pp_size:
+    if len(settings.available_bytes) != placement.pipeline_parallel:
         raise InputError(
-            f"available_bytes has {len(settings.available_bytes)} numbers for pp_size={placement.pp_size}: "
-            "give one for each stage, or one for all"
+            f"available_bytes has {len(settings.available_bytes)} numbers for "
+            f"pipeline_parallel={placement.pipeline_parallel}: give one for each stage, or one for all"
         )
     return settings.available_bytes[stage_index]
 
@@ -202,7 +202,7 @@ def _total_blocks(grouping: Grouping, load: Load) -> int:
 def _check_fit(
     spec: ModelSpec,
     settings: VllmSettings,
-    placement: VllmPlacement,
+    placement: Placement,
     grouping: Grouping,
     stage: _Stage,
     load: Load,

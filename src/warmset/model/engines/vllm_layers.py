@@ -12,8 +12,9 @@ from warmset.model.engines.vllm_families import EXPANDED_LATENTS, family, is_ink
 from warmset.model.engines.vllm_pages import Cache as PagedCache
 from warmset.model.engines.vllm_pages import Page, ceil_div
 from warmset.model.engines.vllm_states import PLE_LAYER_INDEX, BlockPlan, padded_ple_page, state_pages
-from warmset.model.engines.vllm_types import CacheKind, VllmPlacement, VllmSettings
+from warmset.model.engines.vllm_types import CacheKind, VllmSettings
 from warmset.model.layouts import KvLayout, entry_bytes
+from warmset.model.placement import Placement
 from warmset.model.spec import Cache, CompressedEntry, IndexKey, KvHeads, Latent, Layer, ModelSpec, Reach
 
 KINDS: dict[Reach, CacheKind] = {"full": "full", "sliding": "sliding", "chunked": "chunked", "cross": "cross"}
@@ -24,17 +25,17 @@ LATENT_KINDS: dict[CacheKind, CacheKind] = {"full": "latent", "sliding": "slidin
 class _Server:
     spec: ModelSpec
     layout: KvLayout
-    placement: VllmPlacement
+    placement: Placement
     settings: VllmSettings
     plan: BlockPlan
 
     @property
-    def tp_size(self) -> int:
-        return self.placement.attention_tp_size
+    def tensor_parallel(self) -> int:
+        return self.placement.attention_parallel
 
 
 def model_caches(
-    spec: ModelSpec, layout: KvLayout, placement: VllmPlacement, settings: VllmSettings, plan: BlockPlan
+    spec: ModelSpec, layout: KvLayout, placement: Placement, settings: VllmSettings, plan: BlockPlan
 ) -> tuple[PagedCache, ...]:
     """Pages of all layers on one GPU, layer by layer; with drafts also those of the MTP layers that draft.
 
@@ -51,7 +52,7 @@ def model_caches(
 
 def _layer_pages(server: _Server, layer: Layer) -> list[Page]:
     pages = [page for cache in layer.caches for page in _cache_pages(server, layer, cache)]
-    pages += state_pages(server.spec, layer, server.tp_size, server.settings, server.plan)
+    pages += state_pages(server.spec, layer, server.tensor_parallel, server.settings, server.plan)
     pages += _rings(server, layer)
     if is_inkling(server.spec):
         pages += _inkling_windows(server, layer)
@@ -87,7 +88,7 @@ def _page(server: _Server, cache: Cache, size_bytes: int) -> Page:
 
 
 def _head_page(server: _Server, cache: Cache, entry: KvHeads) -> Page:
-    heads = gpu_heads(server.spec, entry.num_heads, server.tp_size)
+    heads = gpu_heads(server.spec, entry.num_heads, server.tensor_parallel)
     share = KvHeads(num_heads=heads, key_size=entry.key_size, value_size=entry.value_size)
     return Page(
         kind=KINDS[cache.reach],
@@ -100,17 +101,17 @@ def _head_page(server: _Server, cache: Cache, entry: KvHeads) -> Page:
     )
 
 
-def gpu_heads(spec: ModelSpec, num_heads: int, tp_size: int) -> int:
+def gpu_heads(spec: ModelSpec, num_heads: int, tensor_parallel: int) -> int:
     """KV heads on one GPU: its share, or a copy of one.
 
     Raises: InputError when neither divides the other.
     """
-    if max(num_heads, tp_size) % min(num_heads, tp_size):
+    if max(num_heads, tensor_parallel) % min(num_heads, tensor_parallel):
         raise InputError(
-            f"{spec.name}: {num_heads} KV heads cannot be split over tp_size={tp_size}: "
+            f"{spec.name}: {num_heads} KV heads cannot be split over tensor_parallel={tensor_parallel}: "
             "choose a divisor or a multiple of the KV heads"
         )
-    return max(1, num_heads // tp_size)
+    return max(1, num_heads // tensor_parallel)
 
 
 def _expanded_page(server: _Server, layer: Layer, cache: Cache) -> Page:
@@ -168,12 +169,12 @@ def _inkling_windows(server: _Server, layer: Layer) -> list[Page]:
     convs = [part for part in layer.states if part.role == "conv"]
     if entry is None or not convs:
         return []
-    if server.tp_size > entry.num_heads:
+    if server.tensor_parallel > entry.num_heads:
         raise InputError(
             f"{server.spec.name}: vLLM splits its convolutions over at most {entry.num_heads} GPUs, "
-            f"the KV heads of a layer; choose a smaller tp_size"
+            f"the KV heads of a layer; choose a smaller tensor_parallel"
         )
-    heads = entry.num_heads // server.tp_size
+    heads = entry.num_heads // server.tensor_parallel
     width = 2 * entry.key_size + 2 * (server.spec.hidden_size // entry.num_heads)
     kernel_tokens = convs[0].unit_elements // (2 * entry.key_size) + 1
     return [

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from warmset.errors import InputError
-from warmset.model.engines.vllm_types import CacheKind, VllmPlacement, VllmSettings
+from warmset.model.engines.vllm_types import CacheKind, VllmSettings
+from warmset.model.placement import Placement
 
 LATENT_KINDS = ("latent", "sliding_latent")
 SLIDING_KINDS = ("sliding", "sliding_latent")
@@ -67,11 +68,11 @@ class Load:
     context_tokens: int
     in_flight_tokens: int
     batched_tokens: int
-    dcp_size: int = 1
+    decode_context_parallel: int = 1
     extra_tokens: int = 0
 
 
-def request_load(settings: VllmSettings, placement: VllmPlacement, context_tokens: int, num_mtp: int) -> Load:
+def request_load(settings: VllmSettings, placement: Placement, context_tokens: int, num_mtp: int) -> Load:
     """The load of one request at its greatest length.
 
     Tokens in flight: every concurrent batch may hold `batched_tokens`; there are as many batches as pipeline
@@ -79,13 +80,13 @@ def request_load(settings: VllmSettings, placement: VllmPlacement, context_token
 
     Source: vLLM 0.33.0 config/vllm.py max_in_flight_tokens, num_prefill_lookahead_tokens.
     """
-    num_batches = placement.pp_size + settings.async_scheduling
+    num_batches = placement.pipeline_parallel + settings.async_scheduling
     num_modules = min(num_mtp, settings.num_speculative_tokens)
     return Load(
         context_tokens=context_tokens,
         in_flight_tokens=num_batches * settings.batched_tokens,
         batched_tokens=settings.batched_tokens,
-        dcp_size=placement.dcp_size,
+        decode_context_parallel=placement.decode_context_parallel,
         extra_tokens=settings.num_speculative_tokens - 1 if num_modules > 1 else 0,
     )
 
@@ -97,11 +98,13 @@ def request_blocks(page: Page, load: Load) -> int:
     """
     match page.kind:
         case "full" | "latent":
-            shards = load.dcp_size if page.is_dcp_sharded else 1
+            shards = load.decode_context_parallel if page.is_dcp_sharded else 1
             return ceil_div(ceil_div(load.context_tokens, shards), page.block_tokens)
         case "sliding" | "sliding_latent":
-            if load.dcp_size > 1:
-                raise InputError("vLLM has no decode context parallel for sliding windows: set dcp_size=1")
+            if load.decode_context_parallel > 1:
+                raise InputError(
+                    "vLLM has no decode context parallel for sliding windows: set decode_context_parallel=1"
+                )
             kept_tokens = page.span_tokens - 1 + load.extra_tokens + load.in_flight_tokens
             return ceil_div(min(kept_tokens, load.context_tokens), page.block_tokens) + 1
         case "chunked":

@@ -18,8 +18,9 @@ from warmset.model.engines.vllm_families import (
     state_alignment_tokens,
 )
 from warmset.model.engines.vllm_pages import Page, ceil_div, round_up
-from warmset.model.engines.vllm_types import VllmPlacement, VllmSettings
+from warmset.model.engines.vllm_types import VllmSettings
 from warmset.model.layouts import PACKINGS, KvLayout, entry_bytes
+from warmset.model.placement import Placement
 from warmset.model.spec import KvHeads, Latent, Layer, ModelSpec, StatePart
 
 CONV_ROWS = 3
@@ -53,19 +54,17 @@ class BlockPlan:
         return self.block_tokens > self.kernel_tokens
 
 
-def plan_blocks(
-    spec: ModelSpec, layout: KvLayout, placement: VllmPlacement, settings: VllmSettings
-) -> BlockPlan:
+def plan_blocks(spec: ModelSpec, layout: KvLayout, placement: Placement, settings: VllmSettings) -> BlockPlan:
     """The block of attention, so large that a page of it holds a state, and the state padded to that page.
 
     Raises: InputError when a state cannot be divided over the GPUs, or kernels do not accept the block.
     """
-    tp_size = placement.attention_tp_size
+    tensor_parallel = placement.attention_parallel
     kernel_tokens = kernel_block_tokens(spec, layout, settings)
     block_tokens = _asked_block(spec, settings, kernel_tokens) or max(kernel_tokens, 16)
-    states = [layer_state_bytes(spec, layer, tp_size, settings) for layer in spec.layers]
+    states = [layer_state_bytes(spec, layer, tensor_parallel, settings) for layer in spec.layers]
     states += [page.entry_bytes for page in ple_pages(spec, settings)]
-    token_bytes = _token_bytes(spec, layout, tp_size)
+    token_bytes = _token_bytes(spec, layout, tensor_parallel)
     caches_prefixes = caches_prefixes_of(spec, settings)
     alignment_tokens = max(kernel_tokens, block_tokens)
     padded_bytes = None
@@ -109,13 +108,13 @@ def caches_prefixes_of(spec: ModelSpec, settings: VllmSettings) -> bool:
 
 
 def state_pages(
-    spec: ModelSpec, layer: Layer, tp_size: int, settings: VllmSettings, plan: BlockPlan
+    spec: ModelSpec, layer: Layer, tensor_parallel: int, settings: VllmSettings, plan: BlockPlan
 ) -> list[Page]:
     """The state page of a layer, if it has a state.
 
     Raises: InputError when a state cannot be divided over the GPUs.
     """
-    size_bytes = layer_state_bytes(spec, layer, tp_size, settings)
+    size_bytes = layer_state_bytes(spec, layer, tensor_parallel, settings)
     return [_state_page(spec, size_bytes, settings, plan)] if size_bytes else []
 
 
@@ -162,7 +161,7 @@ def _state_page(
     )
 
 
-def layer_state_bytes(spec: ModelSpec, layer: Layer, tp_size: int, settings: VllmSettings) -> int:
+def layer_state_bytes(spec: ModelSpec, layer: Layer, tensor_parallel: int, settings: VllmSettings) -> int:
     """Bytes of the states of one layer on one GPU.
 
     Raises: InputError when the heads or channels do not divide over the GPUs.
@@ -170,11 +169,11 @@ def layer_state_bytes(spec: ModelSpec, layer: Layer, tp_size: int, settings: Vll
     if not has_states(layer, spec):
         return 0
     parts = (part for part in layer.states if part.role in {"conv", "recurrent"})
-    return sum(_part_bytes(spec, part, tp_size, settings.num_speculative_tokens) for part in parts)
+    return sum(_part_bytes(spec, part, tensor_parallel, settings.num_speculative_tokens) for part in parts)
 
 
-def _part_bytes(spec: ModelSpec, part: StatePart, tp_size: int, num_drafts: int) -> int:
-    shards = tp_size if part.sharded else 1
+def _part_bytes(spec: ModelSpec, part: StatePart, tensor_parallel: int, num_drafts: int) -> int:
+    shards = tensor_parallel if part.sharded else 1
     if part.role == "recurrent" and part.num_units % shards:
         raise InputError(
             f"{spec.name}: vLLM cannot split states of {part.num_units} heads over {shards} GPUs: "
@@ -191,12 +190,12 @@ def _is_mla(spec: ModelSpec) -> bool:
     return has_latent and family(spec) not in EXPANDED_LATENTS
 
 
-def _token_bytes(spec: ModelSpec, layout: KvLayout, tp_size: int) -> int:
+def _token_bytes(spec: ModelSpec, layout: KvLayout, tensor_parallel: int) -> int:
     """Of one token in one attention layer, as the alignment counts it: values as large as keys."""
     for cache in own_caches(spec):
         match cache.entry:
             case KvHeads(num_heads=heads, key_size=size):
-                alike = KvHeads(num_heads=max(1, heads // tp_size), key_size=size, value_size=size)
+                alike = KvHeads(num_heads=max(1, heads // tensor_parallel), key_size=size, value_size=size)
                 return entry_bytes(alike, layout)
             case Latent(latent_size=latent, rope_size=rope):
                 bits = PACKINGS[layout.keys].bits if layout.keys in PACKINGS else 8

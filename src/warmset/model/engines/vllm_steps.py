@@ -14,8 +14,9 @@ from warmset.model.engines.vllm_families import (
 from warmset.model.engines.vllm_groups import Grouping
 from warmset.model.engines.vllm_pages import Load
 from warmset.model.engines.vllm_states import BlockPlan
-from warmset.model.engines.vllm_types import PoolGroup, VllmPlacement, VllmSettings
+from warmset.model.engines.vllm_types import PoolGroup, VllmSettings
 from warmset.model.layouts import KvLayout
+from warmset.model.placement import Placement
 from warmset.model.spec import ModelSpec
 from warmset.model.step import Step
 
@@ -33,7 +34,7 @@ class Derivation:
 
     spec: ModelSpec
     layout: KvLayout
-    placement: VllmPlacement
+    placement: Placement
     settings: VllmSettings
     plan: BlockPlan
     grouping: Grouping
@@ -81,7 +82,8 @@ def _in_flight_step(pool: Derivation) -> Step:
     reason = "stages + 1 for async scheduling" if is_async else "stages"
     return Step(
         "tokens in flight",
-        f"{pool.placement.pp_size + is_async} batches ({reason}) x {pool.settings.batched_tokens:,}",
+        f"{pool.placement.pipeline_parallel + is_async} batches ({reason}) "
+        f"x {pool.settings.batched_tokens:,}",
         f"{pool.load.in_flight_tokens:,} tokens, which windows keep besides themselves",
         CONFIG,
     )

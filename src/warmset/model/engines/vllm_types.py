@@ -23,42 +23,6 @@ CacheKind = Literal["full", "latent", "sliding", "sliding_latent", "chunked", "s
 """As vLLM's classes of KVCacheSpec: a `ring` is a CircularBufferSpec, a `state` a MambaSpec."""
 
 
-class VllmPlacement(msgspec.Struct, frozen=True, kw_only=True):
-    """GPUs of one replica: `tp_size` of them share a layer, `pp_size` stages follow each other.
-
-    With `dp_attention_size` D the GPUs of a stage hold D engines that split attention over `tp_size` / D GPUs
-    each (vLLM: `--tensor-parallel-size` tp/D, `--data-parallel-size` D). `dcp_size`: decode context parallel.
-
-    Raises: InputError when a size is below 1, D does not divide `tp_size`, or DCP what is left of it.
-    """
-
-    tp_size: int = 1
-    pp_size: int = 1
-    dp_attention_size: int = 1
-    dcp_size: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuses what vLLM refuses."""
-        for name in self.__struct_fields__:
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)}: it must be at least 1")
-        if self.tp_size % self.dp_attention_size:
-            raise InputError(
-                f"dp_attention_size={self.dp_attention_size} does not divide tp_size={self.tp_size}: "
-                f"choose a divisor of {self.tp_size}"
-            )
-        if self.attention_tp_size % self.dcp_size:
-            raise InputError(
-                f"dcp_size={self.dcp_size} does not divide the {self.attention_tp_size} GPUs that share "
-                f"attention: choose a divisor of {self.attention_tp_size}"
-            )
-
-    @property
-    def attention_tp_size(self) -> int:
-        """GPUs that split the attention of one request."""
-        return self.tp_size // self.dp_attention_size
-
-
 class VllmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Flags of one engine. `None` is what vLLM takes by itself for the model.
 
