@@ -64,7 +64,14 @@ def _model_rows() -> list[tuple[str, Cell]]:
                 else format_count(size.num_active_parameters)
             ),
         ),
-        ("weights", lambda size: f"{format_bytes_binary(size.weight_bytes)} in {size.weight_format}"),
+        (
+            "weights",
+            lambda size: (
+                ""
+                if size.weight_bytes is None
+                else f"{format_bytes_binary(size.weight_bytes)} in {size.weight_format}"
+            ),
+        ),
     ]
 
 
@@ -108,6 +115,8 @@ def _cached(size: ModelSize, length: str) -> str:
 
 def _decode(size: ModelSize, length: str) -> str:
     step = size.decode_step[length]
+    if step.weight_bytes is None:
+        return f"{format_flops(step.flops)}, {format_bytes_binary(step.kv_bytes)} of KV read"
     return f"{format_flops(step.flops)}, {format_bytes_binary(step.weight_bytes + step.kv_bytes)} read"
 
 
@@ -115,7 +124,12 @@ def _gpu_rows(question: SizeQuestion) -> list[tuple[str, Cell]]:
     if question.placement.num_gpus == 1 and question.engine is None:
         return []
     rows: list[tuple[str, Cell]] = [
-        ("on the fullest GPU: weights", lambda size: format_bytes_binary(size.per_gpu.weight_bytes)),
+        (
+            "on the fullest GPU: weights",
+            lambda size: (
+                "" if size.per_gpu.weight_bytes is None else format_bytes_binary(size.per_gpu.weight_bytes)
+            ),
+        ),
         ("growth, bytes per token", lambda size: _number(size.per_gpu.growth_bytes_per_token)),
         ("state per sequence", lambda size: _bytes(size.per_gpu.state_bytes_per_sequence)),
         ("KV of all GPUs over the model's", lambda size: f"{size.per_gpu.replication_factor:g}x"),

@@ -32,6 +32,23 @@ INT4_EXPERTS = {"kimi_k2"}
 """With compressed-tensors: routed experts in int4 with a scale for 32 weights (Kimi-K2 Thinking, K2.5)."""
 
 
+CONTAINERS = {"auto-round", "bitsandbytes", "compressed-tensors", "modelopt", "quark"}
+"""Methods that hold several formats; the config says which, or nothing does."""
+
+
+def stated_formats(spec: ModelSpec) -> WeightFormats | None:
+    """As `checkpoint_formats`, but `None` where a known method does not say which of its formats it uses.
+
+    Raises: InputError when the method is not known.
+    """
+    quantization = spec.quantization
+    if quantization is not None and quantization.weight_format is None:
+        method = quantization.method.lower()
+        if method in CONTAINERS and spec.model_type not in INT4_EXPERTS:
+            return None
+    return checkpoint_formats(spec)
+
+
 def checkpoint_formats(spec: ModelSpec) -> WeightFormats:
     """What the checkpoint itself is: 16 bits (or 32) unless its config says that it is quantised.
 

@@ -17,6 +17,9 @@ from warmset.model.tables import table_parameters
 HIDDEN_SIZE = ("hidden_size", "n_embd", "n_embed", "d_model")
 VOCAB_SIZE = ("vocab_size", "padded_vocab_size")
 
+OUTER_TYPES = {"kimi_k3"}
+"""Its language model calls itself by the type of Kimi-Linear, whose kernels engines treat otherwise."""
+
 GEMMA3_VOCABULARY = 262_208
 """Default of transformers 5.24.0."""
 
@@ -87,6 +90,10 @@ def _vocabulary(fields: Fields, model_type: str) -> int:
 
 
 def _model_type(fields: Fields) -> str:
+    """The type of the language model, unless the one around it tells more of it."""
+    outer = fields.outer.text("model_type") if fields.outer is not None else None
+    if outer in OUTER_TYPES:
+        return outer
     level: Fields | None = fields
     while level is not None:
         named = level.text("model_type")

@@ -130,6 +130,7 @@ FAMILIES: dict[str, Family] = {
     "inkling_mm": _has(SLIDING, CONVOLUTION, PER_LAYER, STATE),
     "jamba": _MAMBA1,
     "kimi_k2": _LATENT,
+    "kimi_k3": _KDA,
     "kimi_linear": _KDA,
     "lfm2": _CONV,
     "lfm2_moe": _CONV,

@@ -19,6 +19,14 @@ ALREADY_SCALED = {"default", "mrope", "llama3", "longrope", "su"}
 LARGEST_FACTOR = 1e6
 
 DTYPE_BITS = {"bfloat16": 16, "float16": 16, "half": 16, "float32": 32, "float": 32, "float8_e4m3fn": 8}
+GROUP_FORMATS: dict[tuple[object, object], str] = {
+    ("float", 4): "nvfp4",
+    ("float", 8): "fp8",
+    ("int", 4): "int4",
+    ("int", 8): "int8",
+}
+"""Type and bits of a group in compressed-tensors, and the format that they mean."""
+
 QUANT_ALGORITHM_BITS = {"FP8": 8, "INT8": 8, "NVFP4": 4, "FP4": 4, "INT4": 4}
 
 
@@ -68,12 +76,31 @@ def quantization(fields: Fields) -> Quantization | None:
             expert_format = section.text("expert_dtype") or fields.text("expert_dtype")
             return Quantization(
                 method=section.text("quant_method") or "",
-                weight_format=section.text("quant_algo") or section.text("fmt"),
+                weight_format=_weight_format(section),
                 expert_format=expert_format,
                 unquantized_modules=_unquantized(section),
                 kv_cache_bits=_kv_cache_bits(section),
             )
     return None
+
+
+def _weight_format(section: Fields) -> str | None:
+    """The format by name, by the first group of compressed-tensors, or by the bits of AWQ and GPTQ."""
+    named = section.text("quant_algo") or section.text("fmt")
+    if named is not None:
+        return named
+    groups = section.get("config_groups")
+    first = next(iter(groups.values()), None) if isinstance(groups, dict) else None
+    weights = first.get("weights") if isinstance(first, dict) else None
+    if isinstance(weights, dict):
+        group_size = weights.get("group_size")
+        name = GROUP_FORMATS.get((weights.get("type"), weights.get("num_bits")))
+        return "int4_g32" if name == "int4" and group_size == 32 else name
+    if section.flag("load_in_4bit"):
+        return "int4"
+    if section.flag("load_in_8bit"):
+        return "int8"
+    return {4: "int4", 8: "int8"}.get(section.integer("bits", "w_bit") or 0)
 
 
 def _unquantized(section: Fields) -> tuple[str, ...]:

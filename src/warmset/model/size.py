@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from warmset.errors import InfeasibleError
-from warmset.model.checkpoints import checkpoint_formats
+from warmset.errors import InfeasibleError, InputError
+from warmset.model.checkpoints import stated_formats
 from warmset.model.engine_pools import EngineQuestion, EngineSize, size_engine
 from warmset.model.flops import decode_flops_per_step, decode_weight_bytes_read, prefill_flops
 from warmset.model.kv_bytes import KvBytes, cached_prefix_bytes, kv_bytes, sequence_bytes
@@ -32,6 +32,7 @@ EngineName = Literal["physics", "vllm", "sglang"]
 
 LARGEST_TENSOR_PARALLEL = 64
 ONE_GPU = Placement()
+UNSTATED = "the config does not say which format its weights are in: give --weights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ class DecodeSize(msgspec.Struct, frozen=True, kw_only=True):
     """One decode step of a batch, on all GPUs together."""
 
     flops: int
-    weight_bytes: int
+    weight_bytes: int | None
     kv_bytes: int
 
 
@@ -76,7 +77,7 @@ class GpuSize(msgspec.Struct, frozen=True, kw_only=True):
     """The fullest GPU. `replication_factor`: KV on all GPUs over the KV of the model."""
 
     num_gpus: int
-    weight_bytes: int
+    weight_bytes: int | None
     growth_bytes_per_token: int | float
     window_bytes_per_token: int
     state_bytes_per_sequence: int
@@ -100,8 +101,8 @@ class ModelSize(msgspec.Struct, frozen=True, kw_only=True, rename=RENAMED):
     cached_prefix_bytes: dict[str, int]
     num_parameters: int
     num_active_parameters: int
-    weight_format: str
-    weight_bytes: int
+    weight_format: str | None
+    weight_bytes: int | None
     prefill_flops: dict[str, int]
     decode_step: dict[str, DecodeSize]
     per_gpu: GpuSize
@@ -116,14 +117,13 @@ def size_model(spec: ModelSpec, question: SizeQuestion) -> ModelSize:
     Raises: InputError when the layout, the weights or the placement do not suit the model;
         UnsupportedModelError when the engine does not serve it; InfeasibleError when it does not fit the GPU.
     """
-    formats = checkpoint_formats(spec) if question.weights is None else weight_formats(question.weights)
+    formats = stated_formats(spec) if question.weights is None else weight_formats(question.weights)
     kv = kv_bytes(spec, question.layout)
     gpu = _gpu_size(spec, question, formats)
     engine = None
     snapshot_tokens = question.snapshot_tokens
     if question.engine is not None:
-        _check_fit(spec, question, formats)
-        engine = size_engine(spec, question.layout, question.placement, gpu.weight_bytes, question.engine)
+        engine = _engine_size(spec, question, formats, question.engine)
         snapshot_tokens = snapshot_tokens or engine.snapshot_tokens
     steps = (*field_steps(spec), *kv_steps(spec, question.layout), *weight_steps(spec))
     return ModelSize(
@@ -139,8 +139,8 @@ def size_model(spec: ModelSpec, question: SizeQuestion) -> ModelSize:
         ),
         num_parameters=num_parameters(spec),
         num_active_parameters=active_parameters(spec),
-        weight_format=format_words(formats),
-        weight_bytes=weight_bytes(spec, formats),
+        weight_format=None if formats is None else format_words(formats),
+        weight_bytes=None if formats is None else weight_bytes(spec, formats),
         prefill_flops=_by_length(question, lambda n: prefill_flops(spec, n, 0).total),
         decode_step={str(n): _decode_size(spec, question, formats, n) for n in question.lengths},
         per_gpu=gpu,
@@ -179,21 +179,23 @@ def _kv_size(kv: KvBytes) -> KvSize:
     )
 
 
-def _decode_size(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats, length: int) -> DecodeSize:
+def _decode_size(
+    spec: ModelSpec, question: SizeQuestion, formats: WeightFormats | None, length: int
+) -> DecodeSize:
     batch = question.batch_size
     return DecodeSize(
         flops=decode_flops_per_step(spec, batch, batch * length).total,
-        weight_bytes=round(decode_weight_bytes_read(spec, formats, batch)),
+        weight_bytes=None if formats is None else round(decode_weight_bytes_read(spec, formats, batch)),
         kv_bytes=batch * decode_kv_bytes_per_sequence(spec, question.layout, length),
     )
 
 
-def _gpu_size(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats) -> GpuSize:
+def _gpu_size(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats | None) -> GpuSize:
     placement = question.placement
     kv = gpu_bytes(spec, question.layout, placement)
     return GpuSize(
         num_gpus=placement.num_gpus,
-        weight_bytes=_weights_on_gpu(spec, formats, placement),
+        weight_bytes=None if formats is None else _weights_on_gpu(spec, formats, placement),
         growth_bytes_per_token=exact_number(kv.growth_bytes_per_token),
         window_bytes_per_token=kv.window_bytes_per_token,
         state_bytes_per_sequence=kv.state_bytes_per_sequence,
@@ -215,20 +217,24 @@ def _weights_on_gpu(spec: ModelSpec, formats: WeightFormats, placement: Placemen
     )
 
 
-def _check_fit(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats) -> None:
-    """Refuse weights that leave a GPU no room, with the smallest tensor parallelism that does."""
-    engine, placement = question.engine, question.placement
-    if engine is None or engine.memory_bytes is None or engine.kv_memory_bytes is not None:
-        return
+def _engine_size(
+    spec: ModelSpec, question: SizeQuestion, formats: WeightFormats | None, engine: EngineQuestion
+) -> EngineSize:
+    """The engine's pool, once the weights are known to leave a GPU some room."""
+    placement = question.placement
+    if engine.kv_memory_bytes is not None or engine.memory_bytes is None:
+        return size_engine(spec, question.layout, placement, 0, engine)
+    if formats is None:
+        raise InputError(f"{spec.name}: {UNSTATED}")
     needed = _weights_on_gpu(spec, formats, placement)
     usable = engine.usable_bytes - engine.overhead_bytes
-    if needed < usable:
-        return
-    raise InfeasibleError(
-        f"{spec.name}: weights take {format_bytes_binary(needed)} of each GPU at "
-        f"tensor_parallel={placement.tensor_parallel}, and {format_bytes_binary(max(usable, 0))} are there: "
-        f"{_what_fits(spec, formats, placement, usable)}"
-    )
+    if needed >= usable:
+        raise InfeasibleError(
+            f"{spec.name}: weights take {format_bytes_binary(needed)} of each GPU at "
+            f"tensor_parallel={placement.tensor_parallel}, and {format_bytes_binary(max(usable, 0))} are "
+            f"there: {_what_fits(spec, formats, placement, usable)}"
+        )
+    return size_engine(spec, question.layout, placement, needed, engine)
 
 
 def _what_fits(spec: ModelSpec, formats: WeightFormats, placement: Placement, usable_bytes: int) -> str:
@@ -245,6 +251,8 @@ def _what_fits(spec: ModelSpec, formats: WeightFormats, placement: Placement, us
 
 def _notes(spec: ModelSpec, question: SizeQuestion, kv: KvBytes, snapshot_tokens: int | None) -> list[str]:
     notes = []
+    if question.weights is None and stated_formats(spec) is None:
+        notes.append(UNSTATED)
     stored_bits = spec.quantization.kv_cache_bits if spec.quantization is not None else None
     if stored_bits == 8 and not question.is_layout_given:
         notes.append(

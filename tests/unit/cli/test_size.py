@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from warmset.model.shipped import find_shipped
+
 KEYS = [
     "model",
     "cache_class",
@@ -207,8 +209,6 @@ def test_options_that_are_refused(warmset, words, says):
 
 
 def test_a_config_file_and_its_folder(warmset, tmp_path):
-    from warmset.model.shipped import find_shipped
-
     config = tmp_path / "config.json"
     config.write_bytes(find_shipped("Qwen3-8B").path.read_bytes())
     by_name = json.loads(warmset("size", "Qwen3-8B", "--json").out)
@@ -267,3 +267,54 @@ def test_a_model_nobody_knows(warmset):
     ended = warmset("size", "Qwen9-9B")
     assert ended.code == 2
     assert ended.err.startswith("warmset: model 'Qwen9-9B' is not known")
+
+
+def test_weights_of_an_unstated_format_are_unknown_not_zero(warmset):
+    found = json.loads(warmset("size", "Kimi-K3", "--tokens", "4096", "--json").out)
+    assert found["kv"]["growth_bytes_per_token"] == 27_648  # INDEX.csv
+    assert found["weight_bytes"] is found["weight_format"] is found["per_gpu"]["weight_bytes"] is None
+    assert found["decode_step"]["4096"]["weight_bytes"] is None
+    assert any("give --weights" in note for note in found["notes"])
+    given = json.loads(warmset("size", "Kimi-K3", "--weights", "int4", "--tokens", "1", "--json").out)
+    assert given["weight_bytes"] > 10**12
+    assert warmset("size", "Kimi-K3", "--engine", "vllm", "--gpu", "B300", "--tp", "8").code == 2
+
+
+def test_a_quantisation_nobody_knows_is_refused(warmset, tmp_path):
+    config = json.loads(find_shipped("Qwen3-8B").path.read_bytes())
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config | {"quantization_config": {"quant_method": "magic"}}), encoding="utf-8")
+    ended = warmset("size", path)
+    assert (ended.code, ended.out) == (2, "")
+    assert "'magic'" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("quantization", "found"),
+    [
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}},
+            },
+            "fp8",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
+            },
+            "int4_g32",
+        ),
+        ({"quant_method": "awq", "bits": 4}, "int4"),
+        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+    ],
+)
+def test_formats_as_checkpoints_state_them(warmset, tmp_path, quantization, found):
+    config = json.loads(find_shipped("Qwen3-8B").path.read_bytes())
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config | {"quantization_config": quantization}), encoding="utf-8")
+    assert json.loads(warmset("size", path, "--json").out)["weight_format"] == found
