@@ -14,7 +14,7 @@ from warmset.model.engines.vllm import (
     vllm_pool,
 )
 from warmset.model.engines.vllm_families import engine_layout
-from warmset.model.engines.vllm_types import Release
+from warmset.model.engines.vllm_types import Capability, Release
 from warmset.model.layouts import KvLayout
 from warmset.model.placement import Placement, sequence_bytes_per_gpu
 from warmset.model.spec import ModelSpec
@@ -64,6 +64,11 @@ class EngineQuestion(msgspec.Struct, frozen=True, kw_only=True):
         return self.memory_share if self.memory_share is not None else DEFAULT_SHARE[self.name]
 
     @property
+    def capability(self) -> Capability:
+        """The kind of the card, which decides kernels and so pages; Hopper where no card is named."""
+        return capability_of(self.gpu_name) if self.gpu_name else "sm90"
+
+    @property
     def usable_bytes(self) -> int:
         """Of one GPU: the share of its memory."""
         return int((self.memory_bytes or 0) * self.share)
@@ -86,7 +91,8 @@ class EngineQuestion(msgspec.Struct, frozen=True, kw_only=True):
     def basis(self) -> str:
         """What the memory for KV rests on, in words."""
         if self.kv_memory_bytes is not None:
-            return "memory for KV: given"
+            kernels = "" if self.gpu_name else "; no GPU is named: kernels of Hopper are assumed"
+            return f"memory for KV: given{kernels}"
         overhead = format_bytes_binary(self.overhead_bytes)
         certainty = "given" if self.is_overhead_given else "1 to 3 GiB, assumed"
         return (
@@ -207,7 +213,7 @@ def _vllm(
         prefix_caching=question.prefix_caching,
         hybrid_manager=question.hybrid_manager,
         max_running_requests=question.max_running_requests,
-        capability=capability_of(question.gpu_name),
+        capability=question.capability,
         release=question.vllm_release,
         num_speculative_tokens=question.num_speculative_tokens,
     )
@@ -241,7 +247,7 @@ def _sglang(
         max_running_requests=question.max_running_requests,
         num_draft_tokens=question.num_speculative_tokens,
         num_draft_layers=len(spec.mtp_layers) if question.num_speculative_tokens else 0,
-        is_blackwell=capability_of(question.gpu_name) in {"sm100", "sm120"},
+        is_blackwell=question.capability in {"sm100", "sm120"},
     )
     pools = sglang_pools(spec, layout, placement, settings)
     context = question.context_tokens or spec.max_context_tokens or pools.max_total_num_tokens
