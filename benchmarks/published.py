@@ -14,6 +14,7 @@ from warmset.catalog import find_accelerator
 from warmset.errors import UnsupportedModelError
 from warmset.evaluate.engine import engine_times, load_path
 from warmset.evaluate.facts_used import CORNERS, Corner, FactBook, collect_facts
+from warmset.evaluate.inputs import CLASSES_WITH_TRIED_TIMES
 from warmset.evaluation import TierName
 from warmset.model import ModelSpec, load_model, resolve_config
 from warmset.scenario import Assumed, HardwareChoice, KvLayoutName, ModelChoice, Scenario, WeightFormat
@@ -94,8 +95,6 @@ class Engine(NamedTuple):
         return load_path(tier, self.times, stored, 0.0, self.book, self.corner)
 
 
-FITTED_CLASSES = {"MHA", "GQA", "MQA", "MLA"}
-
 Engines = tuple[Engine, ...]
 """The same engine at every corner, in the order of `CORNERS`."""
 
@@ -169,7 +168,7 @@ def spec_of(model: str) -> ModelSpec:
     if model in {"QwQ-32B", "Qwen2.5-32B"}:
         return resolve_config(QWQ_32B, model)
     spec = load_model(MODELS.get(model, model.rpartition("/")[2]))
-    if spec.cache_class not in FITTED_CLASSES:
+    if spec.cache_class not in CLASSES_WITH_TRIED_TIMES:
         raise UnsupportedModelError(f"{spec.name}: times of {spec.cache_class} are not fitted")
     return spec
 

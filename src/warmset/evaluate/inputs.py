@@ -23,6 +23,8 @@ from warmset.serving import Workload
 from warmset.trace import Trace, open_trace
 from warmset.trace.clock import spread_arrivals
 
+CLASSES_WITH_TRIED_TIMES = {"MHA", "GQA", "MQA", "MLA"}
+
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
@@ -90,6 +92,7 @@ def gather_inputs(scenario: Scenario) -> Inputs:
     if arrivals.finding is not None:
         findings.append(arrivals.finding)
     findings.extend(_beyond_context(trace, context_tokens))
+    findings.extend(_untried_times(spec))
     return Inputs(
         scenario=scenario,
         spec=spec,
@@ -115,6 +118,14 @@ def _refuse_unless_all_grows(spec: ModelSpec, scenario: Scenario) -> None:
             f"{spec.name}: {spec.cache_class}: evaluate plans tiers for models whose whole KV grows with the "
             "sequence; for the bytes of this one run `warmset size`"
         )
+
+
+def _untried_times(spec: ModelSpec) -> tuple[Finding, ...]:
+    """The latency model was held against published times of plain attention only; see docs/accuracy.md."""
+    if spec.cache_class in CLASSES_WITH_TRIED_TIMES:
+        return ()
+    example = f"{spec.name}: {spec.cache_class}"
+    return (Finding("untried_times", 1, example),)
 
 
 def _beyond_context(trace: Trace, max_context_tokens: int) -> tuple[Finding, ...]:

@@ -123,6 +123,21 @@ def test_progress_goes_to_stderr_and_the_answer_to_stdout(warmset, log, tmp_path
     from_json((out / "evaluation.json").read_bytes())
 
 
+@pytest.mark.parametrize("model", ["Qwen3-8B", "Llama-3_3-Nemotron-Super-49B-v1"])
+def test_plain_classes_have_tried_times(warmset, log, model):
+    assert "untried_times" not in evaluation_findings(warmset, log, model)
+
+
+def test_times_of_other_classes_are_said_to_be_untried(warmset, log):
+    assert "untried_times" in evaluation_findings(warmset, log, "MiniMax-M3")
+
+
+def evaluation_findings(warmset, log, model):
+    ended = warmset("evaluate", "--trace", log, "--model", model, "--gpus", "8", "--json")
+    assert ended.code == 0, ended.err
+    return {finding["code"] for finding in json.loads(ended.out)["findings"]}
+
+
 # --- refusals ----------------------------------------------------------------------------------------
 
 
@@ -131,7 +146,8 @@ def test_progress_goes_to_stderr_and_the_answer_to_stdout(warmset, log, tmp_path
     [
         (["--gpu", "H9000"], "accelerator 'H9000' is not in the catalog: the nearest names are"),
         (["--model", "Qwen9"], "model 'Qwen9' is not known"),
-        (["--model", "Jamba-1.5-Mini"], "Jamba"),
+        (["--model", "Jamba-1.5-Mini"], "GQA + Mamba1: evaluate plans tiers for models whose whole KV grows"),
+        (["--model", "gpt-oss-20b"], "for the bytes of this one run `warmset size`"),
         (["--dram", "512"], "--dram: size '512' has no unit"),
         (["--nvme", "14 terabytes"], "--nvme: size '14 terabytes'"),
         (["--gpus", "0"], "--gpus is 0"),
