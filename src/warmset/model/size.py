@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import msgspec
 
@@ -18,7 +17,7 @@ from warmset.model.parameters import active_parameters, num_parameters
 from warmset.model.placement import Placement, gpu_bytes, sequence_bytes_per_gpu
 from warmset.model.spec import ModelSpec
 from warmset.model.step import Step
-from warmset.model.steps import field_steps, kv_steps, weight_steps
+from warmset.model.steps import field_steps, kv_steps, prefill_step, prefix_step, sequence_step, weight_steps
 from warmset.model.weights import (
     WeightFormat,
     WeightFormats,
@@ -27,8 +26,6 @@ from warmset.model.weights import (
     weight_formats,
 )
 from warmset.units import format_bytes_binary
-
-EngineName = Literal["physics", "vllm", "sglang"]
 
 LARGEST_TENSOR_PARALLEL = 64
 ONE_GPU = Placement()
@@ -126,6 +123,8 @@ def size_model(spec: ModelSpec, question: SizeQuestion) -> ModelSize:
         engine = _engine_size(spec, question, formats, question.engine)
         snapshot_tokens = snapshot_tokens or engine.snapshot_tokens
     steps = (*field_steps(spec), *kv_steps(spec, question.layout), *weight_steps(spec))
+    for length in question.lengths:
+        steps += _steps_of_length(spec, question, kv, length, snapshot_tokens)
     return ModelSize(
         model=spec.name,
         cache_class=spec.cache_class,
@@ -166,6 +165,18 @@ def exact_number(value: Fraction) -> int | float:
 
 def _by_length(question: SizeQuestion, size: Callable[[int], int]) -> dict[str, int]:
     return {str(length): size(length) for length in question.lengths}
+
+
+def _steps_of_length(
+    spec: ModelSpec, question: SizeQuestion, kv: KvBytes, tokens: int, snapshot_tokens: int | None
+) -> tuple[Step, ...]:
+    stored = kv_bytes(spec, question.cached_layout)
+    prefix = cached_prefix_bytes(spec, tokens, question.cached_layout, snapshot_tokens)
+    return (
+        sequence_step(kv, tokens, sequence_bytes(spec, tokens, question.layout), question.layout),
+        prefix_step(stored, tokens, prefix, snapshot_tokens),
+        prefill_step(spec, tokens),
+    )
 
 
 def _kv_size(kv: KvBytes) -> KvSize:

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
-from warmset.model.kv_bytes import MODEL_BITS
+from warmset.model.flops import prefill_flops
+from warmset.model.kv_bytes import MODEL_BITS, KvBytes
 from warmset.model.layouts import KvLayout, entry_bytes
 from warmset.model.parameters import active_linear_parameters, count_parameters
 from warmset.model.spec import Cache, CompressedEntry, IndexKey, KvHeads, Latent, ModelSpec, StatePart
@@ -35,6 +36,50 @@ def weight_steps(spec: ModelSpec) -> Iterator[Step]:
         f"{active_linear_parameters(spec):,}",
         "docs/method.md, FLOPs",
     )
+
+
+def sequence_step(kv: KvBytes, tokens: int, total_bytes: int, layout: KvLayout) -> Step:
+    """A running sequence, from the parts of its KV."""
+    parts = [f"{_number(kv.growth_bytes_per_token)} x {tokens:,}"]
+    parts += [f"{size:,} x min({tokens:,}, {span:,})" for span, size in kv.windows.items()]
+    parts += [f"{kv.state_bytes_per_sequence:,} of state"] if kv.state_bytes_per_sequence else []
+    parts += [f"{kv.cross_bytes_per_input:,} of one input"] if kv.cross_bytes_per_input else []
+    parts += [f"{layout.residual_tokens} tokens in 16 bits"] if layout.residual_tokens else []
+    return Step(
+        f"sequence of {tokens:,} tokens",
+        " + ".join(parts),
+        f"{total_bytes:,} bytes",
+        "docs/method.md, KV bytes",
+    )
+
+
+def prefix_step(kv: KvBytes, tokens: int, total_bytes: int, snapshot_tokens: int | None) -> Step:
+    """A cached prefix: what grows once, states and windows at each reuse point."""
+    num_points = 1 if snapshot_tokens is None else tokens // snapshot_tokens
+    apart_tokens = tokens if snapshot_tokens is None else snapshot_tokens
+    parts = [f"{size:,} x min({apart_tokens:,}, {span:,})" for span, size in kv.windows.items()]
+    parts += [f"{kv.state_bytes_per_sequence:,} of state"] if kv.state_bytes_per_sequence else []
+    at_points = f" + {num_points:,} reuse points x ({' + '.join(parts)})" if parts else ""
+    return Step(
+        f"cached prefix of {tokens:,} tokens",
+        f"{_number(kv.growth_bytes_per_token)} x {tokens:,}{at_points}",
+        f"{total_bytes:,} bytes",
+        "docs/method.md, Cached prefix",
+    )
+
+
+def prefill_step(spec: ModelSpec, tokens: int) -> Step:
+    """The arithmetic of a prompt with nothing cached."""
+    flops, linear = prefill_flops(spec, tokens, 0), active_linear_parameters(spec)
+    if tokens == 0:
+        return Step("prefill of 0 tokens", "nothing to compute", "0 FLOPs", "docs/method.md, FLOPs")
+    parts = [f"2 x {linear:,} x {tokens:,}", f"2 x {spec.vocab_size:,} x {spec.hidden_size:,} of logits"]
+    of_input = flops.gemm - 2 * linear * tokens - 2 * spec.vocab_size * spec.hidden_size
+    if of_input:
+        parts.append(f"{of_input:,} of keys and values of one encoder input")
+    parts.append(f"{flops.attention:,} of attention and recurrences")
+    label = f"prefill of {tokens:,} tokens"
+    return Step(label, " + ".join(parts), f"{flops.total:,} FLOPs", "docs/method.md, FLOPs")
 
 
 def field_steps(spec: ModelSpec) -> Iterator[Step]:

@@ -1,6 +1,7 @@
 """`warmset size`: the contract of its JSON, and its table."""
 
 import json
+import re
 
 import pytest
 
@@ -318,3 +319,15 @@ def test_formats_as_checkpoints_state_them(warmset, tmp_path, quantization, foun
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config | {"quantization_config": quantization}), encoding="utf-8")
     assert json.loads(warmset("size", path, "--json").out)["weight_format"] == found
+
+
+def test_explained_sums_add_up(warmset):
+    """Every sequence and prefill step is arithmetic that gives its own result."""
+    words = ["size", "gemma-3-27b-it", "Qwen3.5-27B", "whisper-large-v3", "DeepSeek-V3"]
+    for size in json.loads(warmset(*words, "--tokens", "448,4096", "--explain", "--json").out):
+        steps = [step for step in size["steps"] if step["label"].startswith(("sequence of", "prefill of"))]
+        assert len(steps) == 4
+        for step in steps:
+            terms = re.sub(r" of [a-z][a-z ]*", "", step["formula"].replace(",", "").replace(" x ", " * "))
+            terms = re.sub(r"min\((\d+) (\d+)\)", r"min(\1, \2)", terms)
+            assert eval(terms, {"min": min}) == int(re.sub(r"\D", "", step["result"])), step  # noqa: S307
