@@ -15,6 +15,10 @@ REACH: dict[LayerKind, Reach] = {
     "cross": "cross",
 }
 
+GEMMA3N_SHARED_LAYERS = 15
+M3_INDEX_HEADS, M3_INDEX_SIZE, M3_TOP_BLOCKS, M3_BLOCK_TOKENS = 4, 128, 16, 128
+"""Where a config is silent, in transformers 5.24.0."""
+
 VISION_TILES, VISION_PATCHES = 4, 1601
 """Mllama: at most 4 tiles an image, (560 / 14)² patches and a class token each."""
 
@@ -36,7 +40,7 @@ def attention_mixer(
     span = span_tokens(fields, kind, window)
     reach = REACH[kind]
     caches: tuple[Cache, ...] = ()
-    if _owns_cache(fields, layer):
+    if _owns_cache(fields, model_type, layer):
         entry = KvHeads(num_heads=heads.num_kv_heads, key_size=heads.key_size, value_size=heads.value_size)
         caches = (Cache(entry=entry, reach=reach, span_tokens=span),)
     indexer, index_caches, states = _index(fields, model_type, layer)
@@ -57,7 +61,7 @@ def attention_mixer(
         kv_parameters=_kv_parameters(fields, hidden_size, heads, kind) if caches else 0,
         replicated_parameters=hidden_size * (query_latent_size + per_layer_input_width(fields))
         + _index_parameters(hidden_size, indexer),
-        small_parameters=_small_parameters(fields, hidden_size, heads),
+        small_parameters=_small_parameters(fields, hidden_size, heads) + family.sinks * heads.num_heads,
     )
 
 
@@ -90,13 +94,15 @@ def per_layer_input_width(fields: Fields) -> int:
     return 3 * (fields.count("hidden_size_per_layer_input") or 0)
 
 
-def _owns_cache(fields: Fields, layer: int) -> bool:
+def _owns_cache(fields: Fields, model_type: str, layer: int) -> bool:
     """Whether the layer writes keys and values of its own.
 
     The last `num_kv_shared_layers` read an earlier layer's; with cross-layer attention one layer of
     `cla_share_factor` writes.
     """
-    shared = fields.count("num_kv_shared_layers") or 0
+    shared = fields.count("num_kv_shared_layers")
+    if shared is None:
+        shared = GEMMA3N_SHARED_LAYERS if model_type.startswith("gemma3n") else 0
     num_layers = fields.required("num_hidden_layers") if shared else 0
     if shared and shared >= num_layers:
         fields.refuse(f"num_kv_shared_layers={shared} leaves none of {num_layers} layers to share with")
@@ -124,6 +130,9 @@ def _minimax_index(
 ) -> tuple[Indexer | None, tuple[Cache, ...], tuple[StatePart, ...]]:
     """One index key a token, whatever the number of index heads; vLLM and SGLang store one."""
     section = fields.section("sparse_attention_config")
+    kinds = fields.get("layer_types")
+    if section is None and isinstance(kinds, list) and "minimax_m3_sparse" in kinds:
+        return _flat_minimax_index(fields) if kinds[layer] == "minimax_m3_sparse" else (None, (), ())
     if section is None or section.flag("use_sparse_attention") is False:
         return None, (), ()
     sparse = section.get("sparse_attention_freq")
@@ -137,6 +146,18 @@ def _minimax_index(
         num_heads=section.required("sparse_num_index_heads"),
         key_size=size,
         top_k=section.required("sparse_topk_blocks") * section.required("sparse_block_size"),
+    )
+    return indexer, (Cache(entry=IndexKey(size=size, default_format="as_kv")),), ()
+
+
+def _flat_minimax_index(fields: Fields) -> tuple[Indexer, tuple[Cache, ...], tuple[StatePart, ...]]:
+    """As `minimax_m3_vl` of transformers 5.24.0 spells it."""
+    size = fields.positive("index_head_dim") or M3_INDEX_SIZE
+    num_blocks = fields.positive("index_topk_blocks") or M3_TOP_BLOCKS
+    indexer = Indexer(
+        num_heads=fields.positive("index_n_heads") or M3_INDEX_HEADS,
+        key_size=size,
+        top_k=num_blocks * (fields.positive("index_block_size") or M3_BLOCK_TOKENS),
     )
     return indexer, (Cache(entry=IndexKey(size=size, default_format="as_kv")),), ()
 
@@ -165,7 +186,16 @@ def _split_parameters(
 ) -> int:
     gates = 2 if _has_output_gate(fields, family) else 1
     queries = (query_latent_size or hidden_size) * heads.num_heads * heads.key_size * gates
-    return queries + heads.num_heads * heads.value_size * hidden_size
+    outputs = heads.num_heads * heads.value_size * hidden_size
+    return queries + outputs + _head_gate_width(fields, family, heads) * hidden_size
+
+
+def _head_gate_width(fields: Fields, family: Family, heads: Heads) -> int:
+    """A gate for each head (Laguna, LFM3), or for each of its elements where Laguna's `gating` says so."""
+    if not family.head_gate or fields.get("use_attention_gate") is False:
+        return 0
+    is_by_head = fields.get("gating") in (None, True, "per-head")
+    return heads.num_heads * (1 if is_by_head else heads.value_size)
 
 
 def _has_output_gate(fields: Fields, family: Family) -> bool:

@@ -13,6 +13,7 @@ from warmset.model.mixture import Mixture, layer_kinds, resolve_mixture
 from warmset.model.spec import FeedForward
 
 DENSE_WIDTH = (
+    "prefix_dense_intermediate_size",
     "dense_intermediate_size",
     "intermediate_size_mlp",
     "intermediate_size",
@@ -36,7 +37,7 @@ UNGATED = {
 
 BIASED = {
     *("bart", "bloom", "codegen", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gpt_oss", "gptj", "opt"),
-    *("persimmon", "phi", "starcoder2", "whisper"),
+    *("persimmon", "phi", "recurrent_gemma", "starcoder2", "whisper"),
 }
 BIAS_FLAGS = {"starcoder2": "use_bias", "falcon": "bias", "refinedweb": "bias", "refinedwebmodel": "bias"}
 """The switch of a family; all others have `mlp_bias` or none."""
@@ -130,7 +131,7 @@ def _dense_widths(shape: _Shape) -> tuple[int, ...]:
         return _listed_widths(fields, listed, num_layers)
     width = _dense_width(shape)
     num_wide = 0
-    if shape.family == "gemma4" and fields.flag("use_double_wide_mlp"):
+    if shape.family in {"gemma4", "gemma4_unified"} and fields.flag("use_double_wide_mlp"):
         num_wide = fields.integer("num_kv_shared_layers") or 0
         if not 0 <= num_wide <= num_layers:
             fields.refuse(f"num_kv_shared_layers={num_wide} does not fit {num_layers} layers")
@@ -159,6 +160,8 @@ def _dense_width(shape: _Shape) -> int:
             return width
         fields.refuse("the config has no intermediate_size")
     width = fields.required(*keys)
+    if shape.family == "recurrent_gemma":  # it counts both halves
+        return width // 2
     return _adjusted(fields, width) if fields.flag("block_auto_adjust_ff_dim") else width
 
 

@@ -19,6 +19,8 @@ KV_HEADS = (
 )
 HEAD_SIZE = ("head_dim", "hidden_size_per_head", "attention_head_dim", "kv_channels", "attn_config.head_dim")
 
+GEMMA4_GLOBAL_HEAD_SIZE = 512
+
 FALCONS = {"falcon", "RefinedWeb", "RefinedWebModel"}
 
 
@@ -41,7 +43,7 @@ def resolve_heads(
 
     Raises: InputError when a field is missing or impossible.
     """
-    num_heads = resolve_num_heads(fields, family)
+    num_heads = _own_heads(fields, resolve_num_heads(fields, family), layer)
     key_size = _head_size(fields, family, hidden_size, num_heads)
     if fields.get("block_configs") is not None:
         num_kv_heads = _block_kv_heads(fields, num_heads, layer)
@@ -53,8 +55,8 @@ def resolve_heads(
         num_kv_heads = fields.positive("swa_num_key_value_heads") or num_kv_heads
         key_size = fields.positive("swa_head_dim") or key_size
         value_size = fields.positive("swa_v_head_dim") or value_size
-    elif fields.integer("global_head_dim"):
-        key_size = value_size = fields.required("global_head_dim")
+    elif global_size := _global_head_size(fields, model_type):
+        key_size = value_size = global_size
         if fields.flag("attention_k_eq_v"):
             num_kv_heads = fields.positive("num_global_key_value_heads") or num_kv_heads
     if not 1 <= num_kv_heads <= num_heads or num_heads % num_kv_heads:
@@ -62,6 +64,25 @@ def resolve_heads(
     if key_size < 1 or value_size < 1:
         fields.refuse(f"head sizes of {key_size} and {value_size} are not positive")
     return Heads(num_heads, num_kv_heads, key_size, value_size)
+
+
+def _own_heads(fields: Fields, num_heads: int, layer: int) -> int:
+    """Laguna has a number of query heads for each layer."""
+    listed = fields.get("num_attention_heads_per_layer")
+    if listed is None:
+        return num_heads
+    own = listed[layer] if isinstance(listed, list) and layer < len(listed) else None
+    if type(own) is not int or own < 1:
+        fields.refuse(f"num_attention_heads_per_layer has no positive number of heads for layer {layer}")
+    return own
+
+
+def _global_head_size(fields: Fields, model_type: str) -> int | None:
+    """Head size of Gemma 4's full layers; transformers 5.24.0 takes 512 where the config is silent."""
+    size = fields.integer("global_head_dim")
+    if size is None and model_type.startswith("gemma4") and not fields.has("global_head_dim"):
+        return fields.assume("global_head_dim", GEMMA4_GLOBAL_HEAD_SIZE, "default of the model type")
+    return fields.required("global_head_dim") if size else None
 
 
 def _value_size(fields: Fields, family: Family) -> int | None:
@@ -74,6 +95,8 @@ def resolve_num_heads(fields: Fields, family: Family) -> int:
 
     Raises: InputError when they are missing or not positive.
     """
+    if fields.has("encoder_attention_heads") and fields.integer("decoder_attention_heads") is not None:
+        return fields.required("decoder_attention_heads")
     if fields.integer(*HEADS) is None and family.num_heads is not None:
         return fields.assume(HEADS[0], family.num_heads, "default of the model type")
     return fields.required(*HEADS)

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 import msgspec
 
+from warmset.errors import UnsupportedModelError
 from warmset.model.attention import attention_mixer
 from warmset.model.compressed import compressed_mixer
-from warmset.model.families import COMPRESSED, Family, Recurrence
+from warmset.model.families import COMPRESSED, ENCODER, SLIDING, Family, Recurrence
 from warmset.model.feed_forward import resolve_feed_forwards
 from warmset.model.fields import Fields
 from warmset.model.latent import latent_mixer
 from warmset.model.layer_kinds import LayerKind, layer_kinds
-from warmset.model.recurrent import gated_delta, inkling_convs, kda, lightning, short_conv
+from warmset.model.recurrent import gated_delta, inkling_convs, kda, lightning, rg_lru, short_conv
 from warmset.model.recurrent_mamba import mamba1, mamba2
 from warmset.model.spec import Attention, Cache, IndexKey, KvHeads, Layer, Mixer
 
@@ -22,6 +23,7 @@ RECURRENCES: dict[Recurrence, Callable[[Fields, int], Mixer]] = {
     "lightning attention": lightning,
     "Mamba1": mamba1,
     "Mamba2": mamba2,
+    "RG-LRU": rg_lru,
     "short convolution": short_conv,
 }
 
@@ -30,7 +32,7 @@ MOST_DRAFT_LAYERS = 100
 WITHOUT_DRAFT_INDEX = ("glm5_next", "qwen4_exp", "minimax_m3")
 """Types whose draft layer keeps keys and values or a latent, and no index keys."""
 
-SLIDING_DRAFTS = ("step3p",)
+SLIDING_DRAFTS = ("step3p", "mellum")
 """Types whose draft layers have the window of the sliding layers."""
 
 
@@ -65,14 +67,32 @@ class LayerBuilder:
         if COMPRESSED in self.family.has and self.family.recurrent is None:
             mixers: tuple[Mixer, ...] = (compressed_mixer(self.fields, self.hidden_size, len(layers)),)
         else:
-            kind: LayerKind = "full"
-            if self.model_type.startswith(SLIDING_DRAFTS):
-                kind = "sliding" if self.window else "unbound"
-            mixers = self.mixers(kind, 0)
+            mixers = self.mixers(self._draft_kind(layers[0]), 0)
         if self.model_type.startswith(WITHOUT_DRAFT_INDEX):
             mixers = tuple(_without_index(mixer) for mixer in mixers)
-        feed_forward = next((layer.feed_forward for layer in layers[::-1] if layer.feed_forward), None)
+        in_order = layers if self.model_type == "exaone_moe" else layers[::-1]  # its drafts are dense
+        feed_forward = next((layer.feed_forward for layer in in_order if layer.feed_forward), None)
         return num_drafts * (Layer(mixers=mixers, feed_forward=feed_forward),)
+
+    def _draft_kind(self, first_layer: Layer) -> LayerKind:
+        """Of all draft layers: `mtp_layer_types`, or what the type has where the config is silent.
+
+        Raises: UnsupportedModelError when they differ.
+        """
+        listed = self.fields.get("mtp_layer_types")
+        is_sliding = self.model_type.startswith(SLIDING_DRAFTS)
+        if self.model_type == "exaone_moe":
+            reaches = {cache.reach for cache in first_layer.caches}
+            is_sliding = "sliding" in reaches
+        if isinstance(listed, list) and listed and SLIDING in self.family.has:
+            if len({str(kind) for kind in listed}) > 1:
+                raise UnsupportedModelError(
+                    f"{self.fields.name}: draft layers that differ in mtp_layer_types are not sized yet"
+                )
+            is_sliding = listed[0] == "sliding_attention"
+        if not is_sliding:
+            return "full"
+        return "sliding" if self.window else "unbound"
 
     def mixers(self, kind: LayerKind, layer: int) -> tuple[Mixer, ...]:
         """What mixes tokens in one layer."""
@@ -83,7 +103,7 @@ class LayerBuilder:
         if kind == "parallel":
             return (self._attention("full", layer), self._recurrence())
         attention = self._attention(kind, layer)
-        if self.model_type == "whisper":
+        if ENCODER in self.family.has:
             return attention, self._encoder_attention(attention)
         if self.model_type.startswith("inkling"):
             return attention, self._convolutions(attention)
@@ -93,10 +113,17 @@ class LayerBuilder:
         if COMPRESSED in self.family.has and self.family.recurrent is None:
             return compressed_mixer(self.fields, self.hidden_size, layer)
         if self.family.latent and self.fields.flag("use_mla") is not False:
+            self._need_indexer_types()
             return latent_mixer(self.fields, self.family, self.hidden_size, layer)
         return attention_mixer(
             self.fields, self.model_type, self.family, self.hidden_size, kind, layer, self.window
         )
+
+    def _need_indexer_types(self) -> None:
+        """Hy 4 shares each index among four layers by default, so a config that says nothing is refused."""
+        says = self.fields.get("indexer_types", "index_topk_freq") is not None
+        if self.model_type.startswith("hy_v4") and self.fields.get("index_topk") is not None and not says:
+            self.fields.refuse("the config has no indexer_types")
 
     def _recurrence(self) -> Mixer:
         if self.family.recurrent is None:
@@ -106,8 +133,8 @@ class LayerBuilder:
         return RECURRENCES[self.family.recurrent](self.fields, self.hidden_size)
 
     def _encoder_attention(self, attention: Mixer) -> Mixer:
-        """Keys and values of one audio clip, computed once from the encoder."""
-        span = self.fields.required("max_source_positions")
+        """Keys and values of one audio clip or text, computed once from the encoder."""
+        span = self.fields.required("max_source_positions", "max_position_embeddings")
         first = attention.attentions[0]
         entry = KvHeads(num_heads=first.num_heads, key_size=first.key_size, value_size=first.value_size)
         return msgspec.structs.replace(
@@ -160,7 +187,7 @@ def _head_words(mixers: list[Mixer], attentions: list[Attention]) -> str:
 
 
 def _num_draft_layers(fields: Fields) -> int:
-    num_drafts = fields.count("num_nextn_predict_layers", "mtp_num_hidden_layers") or 0
+    num_drafts = fields.count("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers") or 0
     if not num_drafts and fields.flag("use_mtp"):
         num_drafts = (fields.count("num_mtp_modules") or 0) * (fields.count("mtp_transformer_layers") or 1)
     if num_drafts > MOST_DRAFT_LAYERS:

@@ -39,8 +39,8 @@ SHARED_WIDTH = (
     "shared_intermediate_size",
 )
 NUM_SHARED_EXPERTS = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
-EXPERT_INPUT = ("moe_latent_size", "routed_expert_hidden_size")
-"""The smaller space that experts work in: Nemotron 3, Kimi-K3."""
+EXPERT_INPUT = ("moe_latent_size", "routed_expert_hidden_size", "moe_hidden_size")
+"""The smaller space that experts work in: Nemotron 3, Kimi-K3, Muse Spark."""
 
 FIRST_DENSE_LAYERS = (
     "first_k_dense_replace",
@@ -61,8 +61,10 @@ DEFAULT_DENSE_LAYERS = {
     "glm5_next": 3,
     "glm_moe_dsa": 3,
     "hy_v4": 1,
+    "hy_v4_vl": 1,
     "kimi_k2": 3,
     "kimi_linear": 1,
+    "laguna": 1,
     "lfm2_moe": 2,
     "sarvam_moe": 1,
     "step3p5": 3,
@@ -88,7 +90,10 @@ SHARED_GATED = {"qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen4_exp"}
 """These weigh their shared expert with a gate of its own."""
 
 
-BIASED_ROUTERS = {"glm4_moe", "glm4v_moe", "gpt_oss", "kimi_linear", "minimax_m2", "minimax_m3"}
+BIASED_ROUTERS = {
+    *("exaone_moe", "glm4_moe", "glm4v_moe", "gpt_oss", "kimi_linear", "laguna", "minimax_m2", "minimax_m3"),
+    "minimax_m3_vl",
+}
 """With a bias for each expert; so have all with `topk_method` `noaux_tc`."""
 
 

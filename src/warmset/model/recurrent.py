@@ -28,21 +28,20 @@ LINEAR_HEAD_SIZE = 128
 LINEAR_KERNEL_SIZE = 4
 KDA_HEADS = {"kimi_linear": 32, "glm5_next_text": 64}
 SHORT_CONV_KERNEL_SIZE = 3
+LFM3_KERNEL_SIZE = 7
+GDN_DEFAULT_HEADS = {"lara_mini": (8, 16)}
 """What transformers takes where a config is silent."""
 
 
 def gated_delta(fields: Fields, hidden_size: int) -> Mixer:
-    """A Gated DeltaNet layer: Qwen3-Next, Qwen3.5 and `qwen4_exp` (`linear_*` fields).
+    """A Gated DeltaNet layer: Qwen3-Next, Qwen3.5, `qwen4_exp`, OLMo Hybrid, Lara (`linear_*` fields).
 
     The recurrent state has the format of `mamba_ssm_dtype`, or the model's own where the config is silent, as
     in Qwen3-Next; SGLang takes fp32 there.
 
     Raises: InputError when a count is not positive or the key heads do not divide the value heads.
     """
-    key_heads = count(fields, GDN_KEY_HEADS, "linear_num_key_heads")
-    value_heads = count(fields, GDN_VALUE_HEADS, "linear_num_value_heads")
-    key_size = count(fields, LINEAR_HEAD_SIZE, "linear_key_head_dim")
-    value_size = count(fields, LINEAR_HEAD_SIZE, "linear_value_head_dim")
+    key_heads, value_heads, key_size, value_size = _delta_sizes(fields, hidden_size)
     kernel = count(fields, LINEAR_KERNEL_SIZE, "linear_conv_kernel_dim")
     if value_heads % key_heads:
         fields.refuse(
@@ -58,6 +57,48 @@ def gated_delta(fields: Fields, hidden_size: int) -> Mixer:
         scan_flops_per_token=SCAN_FLOPS_PER_ELEMENT * values * key_size,
         split_parameters=hidden_size * (2 * keys + 3 * values + 2 * value_heads),
         small_parameters=(2 * keys + values) * kernel + 2 * value_heads + value_size,
+    )
+
+
+class _DeltaSizes(NamedTuple):
+    num_key_heads: int
+    num_value_heads: int
+    key_size: int
+    value_size: int
+
+
+def _delta_sizes(fields: Fields, hidden_size: int) -> _DeltaSizes:
+    """OLMo Hybrid takes its heads from the attention: keys three quarters as wide, values twice the keys."""
+    heads = GDN_DEFAULT_HEADS.get(fields.text("model_type") or "", (GDN_KEY_HEADS, GDN_VALUE_HEADS))
+    is_olmo = fields.text("model_type") == "olmo_hybrid"
+    if is_olmo:
+        heads = 2 * (fields.required("num_attention_heads"),)
+    key_heads = count(fields, heads[0], "linear_num_key_heads")
+    value_heads = count(fields, heads[1], "linear_num_value_heads")
+    default_size = 3 * hidden_size // (4 * key_heads) if is_olmo else LINEAR_HEAD_SIZE
+    key_size = count(fields, default_size, "linear_key_head_dim")
+    value_size = count(fields, 2 * key_size if is_olmo else LINEAR_HEAD_SIZE, "linear_value_head_dim")
+    return _DeltaSizes(key_heads, value_heads, key_size, value_size)
+
+
+def rg_lru(fields: Fields, hidden_size: int) -> Mixer:
+    """A recurrent block of RecurrentGemma: a convolution and a gated linear recurrence, fp32 by channels.
+
+    The gates of the recurrence are block-diagonal by attention heads.
+
+    Raises: InputError when the heads are missing or do not divide the width.
+    """
+    width = count(fields, hidden_size, "lru_width")
+    num_heads = fields.required("num_attention_heads")
+    kernel = count(fields, LINEAR_KERNEL_SIZE, "conv1d_width")
+    if width % num_heads:
+        fields.refuse(f"num_attention_heads={num_heads} does not divide lru_width={width}")
+    block = width // num_heads
+    return Mixer(
+        states=(conv_state(num_heads, block, kernel), recurrent_state(num_heads, block, 32)),
+        scan_flops_per_token=SCAN_FLOPS_PER_ELEMENT * width,
+        split_parameters=3 * hidden_size * width + 2 * width * block,
+        small_parameters=width * (kernel + 1) + 3 * width + 2 * width + hidden_size,
     )
 
 
@@ -139,11 +180,12 @@ def lightning(fields: Fields, hidden_size: int) -> Mixer:
 
 
 def short_conv(fields: Fields, hidden_size: int) -> Mixer:
-    """A gated short convolution: LFM2 and LFM2-MoE (`conv_L_cache`, `conv_bias`). It has no recurrent state.
+    """A gated short convolution: LFM2, LFM2-MoE, LFM3 (`conv_L_cache`, `conv_bias`). It has no recurrence.
 
     Raises: InputError when `conv_dim` is not the hidden size or the width of the convolution is not positive.
     """
-    kernel = count(fields, SHORT_CONV_KERNEL_SIZE, "conv_L_cache")
+    is_lfm3 = fields.text("model_type") == "lfm3"
+    kernel = count(fields, LFM3_KERNEL_SIZE if is_lfm3 else SHORT_CONV_KERNEL_SIZE, "conv_L_cache")
     if count(fields, hidden_size, "conv_dim") != hidden_size:
         fields.refuse(f"conv_dim={fields.integer('conv_dim')} is not hidden_size={hidden_size}")
     biases = 5 * hidden_size if fields.flag("conv_bias") else 0

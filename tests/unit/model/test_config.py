@@ -258,6 +258,8 @@ def test_a_window_that_is_switched_off():
     windowed = LLAMA | {"model_type": "qwen2", "sliding_window": 128}
     assert growth(windowed | {"use_sliding_window": False}) == growth(windowed) == 128
     on = windowed | {"use_sliding_window": True}
+    assert reaches(on) == 2 * ["full"]  # max_window_layers is 28 where configuration_qwen2.py is not told
+    on |= {"max_window_layers": 0}
     assert (growth(on), kv_bytes(resolved(on), BF16).windows) == (0, {128: 128})
     assert reaches(on | {"max_window_layers": 1}) == ["full", "sliding"]
 
