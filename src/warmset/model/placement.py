@@ -1,6 +1,7 @@
 """Where the KV cache of one model replica lies: tensor, pipeline and context parallelism, DP attention."""
 
 from fractions import Fraction
+from itertools import accumulate
 from math import ceil
 from typing import NamedTuple
 
@@ -81,24 +82,32 @@ def check_placement(spec: ModelSpec, placement: Placement) -> None:
         _check_mixer(spec, mixer, size, placement.decode_context_parallel)
 
 
-def stage_layers(spec: ModelSpec, pipeline_parallel: int) -> list[tuple[Layer, ...]]:
-    """The layers of each pipeline stage: equal shares, the rest to the stages just before the last.
+def stage_ranges(num_layers: int, pipeline_parallel: int) -> list[range]:
+    """Layers of each pipeline stage: equal shares, the rest to the stages just before the last.
 
-    Source: vLLM 0.33.0 distributed/utils.py.
+    Source: vLLM 0.33.0 distributed/utils.py get_pp_indices.
+    Raises: InputError when there are more stages than layers.
 
-    >>> from warmset.model.config import load_model
-    >>> [len(stage) for stage in stage_layers(load_model("DeepSeek-V3"), 4)]
+    >>> [len(stage) for stage in stage_ranges(61, 4)]
     [15, 15, 16, 15]
     """
-    share, rest = divmod(spec.num_layers, pipeline_parallel)
+    if pipeline_parallel > num_layers:
+        raise InputError(f"pipeline_parallel={pipeline_parallel}: there are only {num_layers} layers")
+    share, rest = divmod(num_layers, pipeline_parallel)
     counts = [share] * pipeline_parallel
     for position in range(2, rest + 2):
         counts[-position] += 1
-    stages, first = [], 0
-    for count in counts:
-        stages.append(spec.layers[first : first + count])
-        first += count
-    return stages
+    ends = list(accumulate(counts))
+    return [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+
+def stage_layers(spec: ModelSpec, pipeline_parallel: int) -> list[tuple[Layer, ...]]:
+    """The layers of each pipeline stage.
+
+    Raises: InputError when there are more stages than layers.
+    """
+    stages = stage_ranges(spec.num_layers, pipeline_parallel)
+    return [spec.layers[stage.start : stage.stop] for stage in stages]
 
 
 def stage_specs(spec: ModelSpec, placement: Placement) -> list[ModelSpec]:

@@ -10,12 +10,11 @@ from warmset.model.engines.vllm import (
     capability_of,
     default_batched_tokens,
     default_running_requests,
-    stage_layers,
     vllm_pool,
 )
 from warmset.model.engines.vllm_packing import _padding_divisor
 from warmset.model.layouts import KvLayout, kv_layout
-from warmset.model.placement import Placement
+from warmset.model.placement import Placement, stage_ranges
 from warmset.model.spec import (
     Attention,
     Cache,
@@ -261,7 +260,7 @@ def test_checkpoints_with_fp8_scales_keep_fp8():
 )
 def test_pipeline_stages(num_layers: int, pipeline_parallel: int, sizes: list[int]):
     """distributed/utils.py get_pp_indices: the rest goes to the stages before the last one."""
-    stages = stage_layers(num_layers, pipeline_parallel)
+    stages = stage_ranges(num_layers, pipeline_parallel)
     assert [len(stage) for stage in stages] == sizes
     assert [index for stage in stages for index in stage] == list(range(num_layers))
 

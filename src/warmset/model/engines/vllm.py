@@ -24,7 +24,7 @@ from warmset.model.engines.vllm_states import BlockPlan, plan_blocks
 from warmset.model.engines.vllm_steps import Derivation, explain
 from warmset.model.engines.vllm_types import PoolGroup, VllmPool, VllmSettings
 from warmset.model.layouts import KvLayout
-from warmset.model.placement import Placement
+from warmset.model.placement import Placement, stage_ranges
 from warmset.model.spec import ModelSpec
 from warmset.model.step import Step
 
@@ -37,7 +37,6 @@ __all__ = [
     "capability_of",
     "default_batched_tokens",
     "default_running_requests",
-    "stage_layers",
     "vllm_pool",
 ]
 
@@ -139,27 +138,12 @@ def _context_tokens(spec: ModelSpec, settings: VllmSettings) -> int:
     return tokens
 
 
-def stage_layers(num_layers: int, pipeline_parallel: int) -> list[range]:
-    """Layers of each pipeline stage: equal shares, the rest to the stages just before the last one.
-
-    Source: vLLM 0.33.0 distributed/utils.py get_pp_indices.
-    Raises: InputError when there are more stages than layers.
-    """
-    if pipeline_parallel > num_layers:
-        raise InputError(f"pipeline_parallel={pipeline_parallel}: there are only {num_layers} layers")
-    sizes = [num_layers // pipeline_parallel] * pipeline_parallel
-    for offset in range(2, num_layers % pipeline_parallel + 2):
-        sizes[-offset] += 1
-    starts = [sum(sizes[:index]) for index in range(pipeline_parallel)]
-    return [range(start, start + size) for start, size in zip(starts, sizes, strict=True)]
-
-
 def _tightest_stage(
     spec: ModelSpec, settings: VllmSettings, placement: Placement, grouping: Grouping
 ) -> _Stage:
     """Every stage has as many blocks as the one with the least room; drafts belong to the last."""
     stages = []
-    parts = stage_layers(spec.num_layers, placement.pipeline_parallel)
+    parts = stage_ranges(spec.num_layers, placement.pipeline_parallel)
     for index, layers in enumerate(parts):
         is_last = index == len(parts) - 1
         groups = tuple(

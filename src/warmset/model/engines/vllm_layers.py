@@ -14,7 +14,7 @@ from warmset.model.engines.vllm_pages import Page, ceil_div
 from warmset.model.engines.vllm_states import PLE_LAYER_INDEX, BlockPlan, padded_ple_page, state_pages
 from warmset.model.engines.vllm_types import CacheKind, VllmSettings
 from warmset.model.layouts import KvLayout, entry_bytes
-from warmset.model.placement import Placement
+from warmset.model.placement import Placement, heads_on_rank
 from warmset.model.spec import Cache, CompressedEntry, IndexKey, KvHeads, Latent, Layer, ModelSpec, Reach
 
 KINDS: dict[Reach, CacheKind] = {"full": "full", "sliding": "sliding", "chunked": "chunked", "cross": "cross"}
@@ -111,7 +111,7 @@ def gpu_heads(spec: ModelSpec, num_heads: int, tensor_parallel: int) -> int:
             f"{spec.name}: {num_heads} KV heads cannot be split over tensor_parallel={tensor_parallel}: "
             "choose a divisor or a multiple of the KV heads"
         )
-    return max(1, num_heads // tensor_parallel)
+    return heads_on_rank(num_heads, tensor_parallel)
 
 
 def _expanded_page(server: _Server, layer: Layer, cache: Cache) -> Page:
