@@ -19,6 +19,17 @@ DEFAULT_TOKENS = "4096,32768,131072"
 Engine = Literal["physics", "vllm", "sglang"]
 STATE_BITS = {"bf16": 16, "fp32": 32}
 WEIGHTS = ("bf16", "fp16", "fp32", "fp8", "int8", "int4", "int4_g32", "mxfp4", "nvfp4")
+ENGINE_FLAGS = {
+    "gpu_memory_utilization": "--gpu-memory-utilization",
+    "overhead": "--overhead",
+    "max_model_len": "--max-model-len",
+    "max_num_batched_tokens": "--max-num-batched-tokens",
+    "prefix_caching": "--prefix-caching",
+    "max_num_seqs": "--max-num-seqs",
+    "speculative_tokens": "--speculative-tokens",
+}
+"""Options that only an engine, or a GPU, gives a meaning."""
+
 INDEX = ("fp8", "bf16", "mxfp4")
 
 
@@ -175,7 +186,13 @@ def _cached_layout(options: Options, layout: "KvLayout") -> "KvLayout":
 
 
 def _engine(options: Options) -> "EngineQuestion | None":
-    if options.engine == "physics" and options.gpu is None:
+    if options.engine == "physics" and options.gpu is None and options.kv_cache_memory is None:
+        unused = [flag for name, flag in ENGINE_FLAGS.items() if getattr(options, name) not in {None, 0}]
+        if unused or not options.hybrid_manager:
+            flag = (*unused, "--no-hybrid-manager")[0]
+            raise InputError(
+                f"{flag} says nothing without an engine's memory: add --gpu or --kv-cache-memory"
+            )
         return None
     from warmset.catalog import find_accelerator
     from warmset.model.engine_pools import OVERHEAD_BYTES, EngineQuestion

@@ -168,7 +168,9 @@ def _physics(
     spec: ModelSpec, layout: KvLayout, placement: Placement, question: EngineQuestion, available_bytes: int
 ) -> EngineSize:
     """As many whole sequences as fit, with no rounding, padding or reservation: no engine reaches it."""
-    context = question.context_tokens or spec.max_context_tokens
+    context = spec.max_context_tokens if question.context_tokens is None else question.context_tokens
+    if context is not None and context < 1:
+        raise InputError(f"context_tokens={context}: it must be at least 1")
     if context is None:
         raise InputError(f"{spec.name}: the config names no context length: give --max-model-len")
     each = sequence_bytes_per_gpu(spec, context, layout, placement)
@@ -178,7 +180,7 @@ def _physics(
             f"{available_bytes:,}: use a smaller --max-model-len, more GPUs or a smaller KV layout"
         )
     concurrency = available_bytes / each if each else 0.0
-    tokens = int(concurrency * context)
+    tokens = available_bytes * context // each if each else 0
     return EngineSize(
         name="physics",
         kv_layout=layout.name,

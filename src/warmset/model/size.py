@@ -121,7 +121,7 @@ def size_model(spec: ModelSpec, question: SizeQuestion) -> ModelSize:
     snapshot_tokens = question.snapshot_tokens
     if question.engine is not None:
         engine = _engine_size(spec, question, formats, question.engine)
-        snapshot_tokens = snapshot_tokens or engine.snapshot_tokens
+        snapshot_tokens = engine.snapshot_tokens if snapshot_tokens is None else snapshot_tokens
     steps = (*field_steps(spec), *kv_steps(spec, question.layout), *weight_steps(spec))
     for length in question.lengths:
         steps += _steps_of_length(spec, question, kv, length, snapshot_tokens)

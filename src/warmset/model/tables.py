@@ -48,7 +48,7 @@ def _encoder_layer(fields: Fields, hidden_size: int) -> int:
 
 def _audio_encoder(fields: Fields, hidden_size: int) -> int:
     """Two convolutions over the spectrum, sinusoids, and layers of attention and a two-matrix MLP."""
-    layer = _encoder_layer(fields, hidden_size)
+    layer = _encoder_layer(fields, hidden_size) - hidden_size  # keys have no bias
     convolutions = 3 * hidden_size * (fields.required("num_mel_bins") + hidden_size) + 2 * hidden_size
     positions = fields.required("max_source_positions") * hidden_size
     return fields.required("encoder_layers") * layer + convolutions + positions + 2 * hidden_size

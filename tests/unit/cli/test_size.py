@@ -331,3 +331,30 @@ def test_explained_sums_add_up(warmset):
             terms = re.sub(r" of [a-z][a-z ]*", "", step["formula"].replace(",", "").replace(" x ", " * "))
             terms = re.sub(r"min\((\d+) (\d+)\)", r"min(\1, \2)", terms)
             assert eval(terms, {"min": min}) == int(re.sub(r"\D", "", step["result"])), step  # noqa: S307
+
+
+def test_a_snapshot_of_nothing_is_refused_with_an_engine_too(warmset):
+    words = ["--engine", "vllm", "--gpu", "H200", "--snapshot-tokens", "0"]
+    ended = warmset("size", "Qwen3.5-27B", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert "snapshot_tokens=0" in ended.err
+
+
+def test_a_context_of_nothing_is_refused_by_physics(warmset):
+    ended = warmset("size", "Qwen3-8B", "--gpu", "H200", "--max-model-len", "0")
+    assert (ended.code, ended.out) == (2, "")
+
+
+def test_memory_for_kv_is_not_ignored_by_physics(warmset):
+    found = json.loads(warmset("size", "Qwen3-8B", "--kv-cache-memory", "10GiB", "--json").out)
+    assert found["engine"]["pool_tokens"] == 10 * 2**30 // 147_456
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--max-model-len", "4096"], ["--overhead", "1GiB"], ["--no-hybrid-manager"], ["--prefix-caching"]],
+)
+def test_options_of_an_engine_are_not_dropped(warmset, words):
+    ended = warmset("size", "Qwen3-8B", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{words[0]} says nothing without an engine's memory" in ended.err
