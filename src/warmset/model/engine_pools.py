@@ -6,9 +6,10 @@ from typing import Literal
 import msgspec
 
 from warmset.errors import InfeasibleError, InputError
-from warmset.model.engines.sglang import SglangSettings, sglang_pools
+from warmset.model.engines.sglang import SglangSettings, sglang_budget_bytes, sglang_pools
 from warmset.model.engines.vllm import (
     VllmSettings,
+    available_kv_bytes,
     capability_of,
     default_batched_tokens,
     vllm_pool,
@@ -159,9 +160,13 @@ def size_engine(
 
 
 def _available(weight_bytes: int, question: EngineQuestion) -> int:
+    """Memory for KV on a GPU, as the engine counts it."""
     if question.kv_memory_bytes is not None:
         return question.kv_memory_bytes
-    return max(question.usable_bytes - weight_bytes - question.overhead_bytes, 1)
+    memory, overhead = question.memory_bytes or 0, question.overhead_bytes
+    if question.name == "sglang":
+        return sglang_budget_bytes(memory, question.share, weight_bytes, overhead)
+    return available_kv_bytes(memory, weight_bytes, overhead, question.share)
 
 
 def _physics(
