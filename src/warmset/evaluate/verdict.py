@@ -9,10 +9,11 @@ import numpy as np
 from warmset.economics import hourly_costs
 from warmset.evaluate.case import Case
 from warmset.evaluate.fleet import FleetRange
+from warmset.evaluate.inputs import Inputs
 from warmset.evaluate.money import NO_TIERS, Money, prices_at, sizes_under
 from warmset.evaluation import Baseline, Decision, EconomicsSummary, MetricRow, Reason, ReuseSummary, Verdict
 from warmset.facts import Estimate, exact
-from warmset.model import kv_layout, replication_factor
+from warmset.model import growth_bytes_per_token, kv_layout, replication_factor
 
 NO_REUSE = 0.05
 """Below this token hit rate of an unlimited cache there is nothing to cache."""
@@ -269,6 +270,12 @@ def _load_reasons(grounds: Grounds) -> Iterator[Reason]:
             )
 
 
+def _fp8_halves(inputs: Inputs) -> bool:
+    """Whether fp8 takes half of what is stored now; latents with an index keep more than that."""
+    spec, now = inputs.spec, kv_layout(inputs.scenario.model.kv)
+    return 2 * growth_bytes_per_token(spec, kv_layout("fp8")) == growth_bytes_per_token(spec, now)
+
+
 def _would_change(grounds: Grounds, decision: Decision) -> Iterator[Reason]:
     """What would turn a refusal into a purchase, or a purchase into more of one."""
     fleet = grounds.fleet
@@ -282,7 +289,7 @@ def _would_change(grounds: Grounds, decision: Decision) -> Iterator[Reason]:
     )
     if factor > 1 and not inputs.spec.is_latent:
         yield Reason(key="less_replication", numbers={"factor": exact(float(factor), "times")})
-    if fleet.inputs.scenario.model.kv in {"bf16", "fp16"}:
+    if _fp8_halves(inputs):
         yield Reason(key="fp8_kv")
     if fleet.inputs.scenario.traffic.routing == "round_robin":
         yield Reason(key="route_by_prefix")

@@ -200,3 +200,11 @@ def test_a_file_where_the_report_should_go(warmset, log, tmp_path):
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == f"warmset: --out {in_the_way}: {in_the_way} is a file, not a folder\n"
     assert in_the_way.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(("model", "halves"), [("Qwen3-8B", True), ("DeepSeek-V3.2", False)])
+def test_fp8_is_advised_where_it_halves(warmset, log, model, halves):
+    """V3.2 takes 48,068 bytes a token in fp8 and 78,324 in bf16 (EXPECTED-DETAIL.csv): not half."""
+    ended = warmset("evaluate", "--trace", log, "--model", model, "--gpus", "8", "--json")
+    would_change = json.loads(ended.out)["verdict"]["would_change"]
+    assert ("fp8_kv" in {reason["key"] for reason in would_change}) is halves
