@@ -25,6 +25,9 @@ BYTE_UNITS = {
 HOURS_PER_YEAR = 8760
 SECOND_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
+ROUNDS_UP = 0.9995
+"""From this share of a unit on, three digits round up to a whole one."""
+
 _QUANTITY = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ]*)\s*")
 _BYTES_BY_FOLDED_UNIT = {unit.lower(): size for unit, size in BYTE_UNITS.items()}
 
@@ -133,9 +136,15 @@ def format_count(count: float) -> str:
 
     >>> format_count(12031)
     '12,031'
+    >>> format_count(999_885_952)
+    '1.00 B'
     """
-    for suffix, factor in (("T", 1e12), ("B", 1e9), ("M", 1e6)):
-        if abs(count) >= factor:
+    for suffix, factor, least_count in (
+        ("T", 1e12, ROUNDS_UP * 1e12),
+        ("B", 1e9, ROUNDS_UP * 1e9),
+        ("M", 1e6, 1e6),
+    ):
+        if abs(count) >= least_count:
             return f"{_three_digits(count / factor)} {suffix}"
     return f"{count:,.0f}" if abs(count) >= 100 or count == int(count) else _three_digits(count)
 

@@ -15,7 +15,9 @@ from warmset.model import (
 from warmset.model.checkpoints import checkpoint_formats
 
 # Parameters of the checkpoints as Hugging Face counts them in their safetensors: the text part, without MTP
-# layers. What our count may leave out are biases, norms of queries and keys, and attention sinks.
+# layers, written down from their pages; those of DeepSeek-V3, gpt-oss-120b, Mixtral-8x7B, gemma-3-4b and 27b,
+# LFM2-2.6B and Nemotron-3-Nano were read again in public files. What our count may leave out are biases,
+# norms of queries and keys, and attention sinks.
 COUNTED = {
     "Llama-2-7b-hf": 6_738_415_616,
     "Llama-2-70b-hf": 68_976_648_192,
