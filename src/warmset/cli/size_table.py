@@ -150,6 +150,9 @@ def _engine_rows() -> list[tuple[str, Cell]]:
         ),
         ("tokens per block", lambda size: f"{size.engine.block_tokens:,}" if size.engine else ""),
         ("blocks", lambda size: f"{size.engine.num_blocks:,}" if size.engine else ""),
+        ("blocks of a request", lambda size: _engine_count(size, "request_blocks")),
+        ("tokens in flight", lambda size: _engine_count(size, "in_flight_tokens")),
+        ("state slots", lambda size: _engine_count(size, "num_state_slots")),
         ("tokens in the pool", _pool_tokens),
         (
             "requests at once",
@@ -161,6 +164,11 @@ def _engine_rows() -> list[tuple[str, Cell]]:
         ),
         ("in the log", lambda size: "\n".join(size.engine.log_lines) if size.engine else ""),
     ]
+
+
+def _engine_count(size: ModelSize, field: str) -> str:
+    count = getattr(size.engine, field, None)
+    return "" if count is None else f"{count:,}"
 
 
 def _pool_tokens(size: ModelSize) -> str:

@@ -106,6 +106,8 @@ class EngineQuestion(msgspec.Struct, frozen=True, kw_only=True):
 class EngineSize(msgspec.Struct, frozen=True, kw_only=True):
     """The pool on every GPU. The range comes from the overhead and from what is known of the card's memory.
 
+    `request_blocks` are what a request of `context_tokens` reserves, tokens in flight included, and
+    `padding_bytes` what of them can hold nothing; `num_state_slots` caps the requests of models with states.
     `max_concurrency`: requests of `context_tokens` at once; SGLang logs a limit of its own. `log_lines`: as
     the engine prints them.
     """
@@ -122,6 +124,10 @@ class EngineSize(msgspec.Struct, frozen=True, kw_only=True):
     context_tokens: int
     bytes_per_block: int | float
     snapshot_tokens: int | None
+    request_blocks: int | None = None
+    in_flight_tokens: int | None = None
+    padding_bytes: int | None = None
+    num_state_slots: int | None = None
     log_lines: tuple[str, ...]
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -239,6 +245,10 @@ def _vllm(
         context_tokens=pool.context_tokens,
         bytes_per_block=pool.bytes_per_block,
         snapshot_tokens=pool.snapshot_tokens,
+        request_blocks=pool.blocks_per_request,
+        in_flight_tokens=pool.in_flight_tokens,
+        padding_bytes=pool.padding_bytes,
+        num_state_slots=pool.num_state_slots,
         log_lines=(pool.log_line,),
         notes=tuple(finding.first_example for finding in pool.findings),
         steps=pool.steps,
@@ -271,6 +281,7 @@ def _sglang(
         context_tokens=context,
         bytes_per_block=float(pools.cell_bytes * pools.page_tokens),
         snapshot_tokens=None,
+        num_state_slots=None if pools.state_pool is None else pools.state_pool.num_slots,
         log_lines=pools.log_lines,
         notes=(f"max_running_requests={pools.max_running_requests}",),
         steps=pools.steps,

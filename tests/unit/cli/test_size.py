@@ -358,3 +358,23 @@ def test_options_of_an_engine_are_not_dropped(warmset, words):
     ended = warmset("size", "Qwen3-8B", *words)
     assert (ended.code, ended.out) == (2, "")
     assert f"{words[0]} says nothing without an engine's memory" in ended.err
+
+
+@pytest.mark.parametrize(("flag", "blocks"), [("--prefix-caching", 341), ("--no-prefix-caching", 338)])
+def test_what_a_request_reserves(warmset, flag, blocks):
+    """kv-physics.md, section 8: Qwen3.8-27B, of the same geometry, at 262,144 tokens in blocks of 784."""
+    words = [
+        "--engine",
+        "vllm",
+        "--vllm-release",
+        "0.30.0",
+        "--max-model-len",
+        "262144",
+        flag,
+        "--tokens",
+        "1",
+    ]
+    words += ["--kv-cache-memory", f"{342 * 51_380_224}B"]
+    found = json.loads(warmset("size", "Qwen3.5-27B", *words, "--json").out)["engine"]
+    assert (found["block_tokens"], found["num_blocks"], found["request_blocks"]) == (784, 342, blocks)
+    assert (found["in_flight_tokens"], found["num_state_slots"]) == (16_384, 342)
