@@ -44,7 +44,7 @@ def attention_mixer(
         entry = KvHeads(num_heads=heads.num_kv_heads, key_size=heads.key_size, value_size=heads.value_size)
         caches = (Cache(entry=entry, reach=reach, span_tokens=span),)
     indexer, index_caches, states = _index(fields, model_type, layer)
-    query_latent_size = fields.integer("share_q_dim") or 0
+    query_latent_size = fields.count("share_q_dim") or 0
     attention = Attention(
         num_heads=heads.num_heads,
         key_size=heads.key_size,

@@ -163,7 +163,7 @@ def _kinds(fields: Fields, model_type: str, family: Family, num_layers: int) -> 
 def _named(fields: Fields, family: Family, name: object) -> LayerKind:
     kind = KINDS.get(str(name))
     needed = {"sliding": SLIDING, "chunked": CHUNKED}.get(kind or "")
-    needed = SPARSE if name in SPARSE_KINDS else needed
+    needed = SPARSE if str(name) in SPARSE_KINDS else needed
     known = needed in family.has if needed else (kind in {"full", "none"} or family.recurrent is not None)
     if kind is None or not known:
         raise UnsupportedModelError(f"{fields.name}: layer_types has {name!r}, which is not understood here")

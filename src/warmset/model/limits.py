@@ -19,12 +19,7 @@ ALREADY_SCALED = {"default", "mrope", "llama3", "longrope", "su"}
 LARGEST_FACTOR = 1e6
 
 DTYPE_BITS = {"bfloat16": 16, "float16": 16, "half": 16, "float32": 32, "float": 32, "float8_e4m3fn": 8}
-GROUP_FORMATS: dict[tuple[object, object], str] = {
-    ("float", 4): "nvfp4",
-    ("float", 8): "fp8",
-    ("int", 4): "int4",
-    ("int", 8): "int8",
-}
+GROUP_FORMATS = {"float4": "nvfp4", "float8": "fp8", "int4": "int4", "int8": "int8"}
 """Type and bits of a group in compressed-tensors, and the format that they mean."""
 
 QUANT_ALGORITHM_BITS = {"FP8": 8, "INT8": 8, "NVFP4": 4, "FP4": 4, "INT4": 4}
@@ -94,7 +89,7 @@ def _weight_format(section: Fields) -> str | None:
     weights = first.get("weights") if isinstance(first, dict) else None
     if isinstance(weights, dict):
         group_size = weights.get("group_size")
-        name = GROUP_FORMATS.get((weights.get("type"), weights.get("num_bits")))
+        name = GROUP_FORMATS.get(f"{weights.get('type')}{weights.get('num_bits')}")
         return "int4_g32" if name == "int4" and group_size == 32 else name
     if section.flag("load_in_4bit"):
         return "int4"

@@ -344,6 +344,7 @@ MLLAMA = shipped("meta-llama/Llama-3.2-90B-Vision-Instruct")
         (shipped("XiaomiMiMo/MiMo-V2-Flash", swa_num_key_value_heads=0), "swa_num_key_value_heads=0"),
         (shipped("google/gemma-3-27b-it", sliding_window_pattern=0), "sliding_window_pattern=0"),
         (shipped("deepseek-ai/DeepSeek-V4-Flash", compress_ratios=44 * [10**30]), "compress_ratios[0]=1000"),
+        (shipped("Qwen/Qwen3-8B", share_q_dim=-1), "share_q_dim=-1"),
         (shipped("ai21labs/AI21-Jamba-1.5-Mini", attn_layer_offset=8), "attn_layer_offset=8"),
         (shipped("ai21labs/AI21-Jamba-1.5-Mini", attn_layer_offset=-1), "attn_layer_offset=-1"),
         (
@@ -378,3 +379,16 @@ def test_what_would_change_the_answer_silently(config, field):
 )
 def test_layers_keep_their_own_heads_where_their_window_does_not_bind(config, growth):
     assert growth_bytes_per_token(resolve_config(config, "m"), kv_layout("bf16")) == growth
+
+
+def test_a_layer_kind_that_is_no_word_is_refused():
+    config = shipped("openai/gpt-oss-20b", layer_types=24 * [["full_attention"]])
+    assert "layer_types has ['full_attention']" in refusal(config, UnsupportedModelError)
+
+
+def test_a_group_whose_format_is_no_word_says_nothing_of_the_weights():
+    groups = {"group_0": {"weights": {"type": ["int"], "num_bits": {}}}}
+    quantization = {"quant_method": "compressed-tensors", "config_groups": groups}
+    found = resolve_config(LLAMA | {"quantization_config": quantization}, "m").quantization
+    assert found is not None
+    assert found.weight_format is None
