@@ -15,7 +15,6 @@ REACH: dict[LayerKind, Reach] = {
     "cross": "cross",
 }
 
-GEMMA3N_SHARED_LAYERS = 15
 M3_INDEX_HEADS, M3_INDEX_SIZE, M3_TOP_BLOCKS, M3_BLOCK_TOKENS = 4, 128, 16, 128
 """Where a config is silent, in transformers 5.24.0."""
 
@@ -40,7 +39,7 @@ def attention_mixer(
     span = span_tokens(fields, kind, window)
     reach = REACH[kind]
     caches: tuple[Cache, ...] = ()
-    if _owns_cache(fields, model_type, layer):
+    if _owns_cache(fields, family, layer):
         entry = KvHeads(num_heads=heads.num_kv_heads, key_size=heads.key_size, value_size=heads.value_size)
         caches = (Cache(entry=entry, reach=reach, span_tokens=span),)
     indexer, index_caches, states = _index(fields, model_type, layer)
@@ -94,7 +93,7 @@ def per_layer_input_width(fields: Fields) -> int:
     return 3 * (fields.count("hidden_size_per_layer_input") or 0)
 
 
-def _owns_cache(fields: Fields, model_type: str, layer: int) -> bool:
+def _owns_cache(fields: Fields, family: Family, layer: int) -> bool:
     """Whether the layer writes keys and values of its own.
 
     The last `num_kv_shared_layers` read an earlier layer's; with cross-layer attention one layer of
@@ -102,7 +101,7 @@ def _owns_cache(fields: Fields, model_type: str, layer: int) -> bool:
     """
     shared = fields.count("num_kv_shared_layers")
     if shared is None:
-        shared = GEMMA3N_SHARED_LAYERS if model_type.startswith("gemma3n") else 0
+        shared = family.num_shared_layers
     num_layers = fields.required("num_hidden_layers") if shared else 0
     if shared and shared >= num_layers:
         fields.refuse(f"num_kv_shared_layers={shared} leaves none of {num_layers} layers to share with")

@@ -34,7 +34,9 @@ class Family(NamedTuple):
     a window counts only with `use_sliding_window`, and then by the `window_rule`; `all_windowed`: a window
     stands for every layer; `last_full`: the last layer has full attention whatever the config says.
     `output_gate`: queries come with a gate of the same width; `sinks`: a weight for each head beside the
-    softmax; `head_gate`: a gate for each head. `has`: the classes that the resolver reads for this type.
+    softmax; `head_gate`: a gate for each head. `compressed`: attention of DeepSeek V4. `num_shared_layers`:
+    the last ones, which read an earlier layer's KV; `shares_index`: layers take over an earlier one's choice
+    by default, so a config has to say which. `has`: the classes that the resolver reads for this type.
     """
 
     mha_by_default: bool = False
@@ -60,6 +62,9 @@ class Family(NamedTuple):
     sinks: bool = False
     head_gate: bool = False
     num_norms_per_layer: int = 2
+    compressed: bool = False
+    num_shared_layers: int = 0
+    shares_index: bool = False
     recurrent: Recurrence | None = None
     has: frozenset[str] = frozenset()
 
@@ -97,7 +102,7 @@ _ENCODER_DECODER = _has(ENCODER, CROSS)._replace(
     mha_by_default=True, gated=False, tied=True, num_norms_per_layer=3
 )
 _INDEXED = _has(SPARSE, LATENT, PER_LAYER)._replace(latent=True)
-_V4 = _has(COMPRESSED, SPARSE, SLIDING, LATENT, SHARED, PER_LAYER)
+_V4 = _has(COMPRESSED, SPARSE, SLIDING, LATENT, SHARED, PER_LAYER)._replace(compressed=True)
 
 FAMILIES: dict[str, Family] = {
     "afmoe": _EVERY_FOURTH._replace(
@@ -135,7 +140,7 @@ FAMILIES: dict[str, Family] = {
     "gemma": Family(head_size=256, tied=True),
     "gemma2": _GEMMA._replace(interval=2),
     "gemma3": _GEMMA._replace(interval=6, num_heads=8, num_kv_heads=4),
-    "gemma3n": _GEMMA._replace(interval=5),
+    "gemma3n": _GEMMA._replace(interval=5, num_shared_layers=15),
     "gemma4": _GEMMA4,
     "gemma4_unified": _GEMMA4,
     "glm": Family(head_size=128),
@@ -161,8 +166,8 @@ FAMILIES: dict[str, Family] = {
     "hunyuan": _has(SHARED)._replace(mha_by_default=True),
     "hunyuan_v1_dense": _LLAMA,
     "hunyuan_v1_moe": _LLAMA,
-    "hy_v4": _INDEXED,
-    "hy_v4_vl": _INDEXED,
+    "hy_v4": _INDEXED._replace(shares_index=True),
+    "hy_v4_vl": _INDEXED._replace(shares_index=True),
     "inkling_mm": _has(SLIDING, CONVOLUTION, PER_LAYER, STATE),
     "jamba": _MAMBA1,
     "kimi_k2": _LATENT,

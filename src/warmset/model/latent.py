@@ -15,7 +15,7 @@ def latent_mixer(fields: Fields, family: Family, hidden_size: int, layer: int) -
     Source: arXiv 2405.04434; DeepSeek-V3.2-Exp for the index.
     Raises: InputError when a field is missing or impossible.
     """
-    indexer, ring_tokens = _indexer(fields, layer)
+    indexer, ring_tokens = _indexer(fields, family, layer)
     rope_size = fields.count("qk_rope_head_dim")
     if rope_size is None:
         fields.refuse("the config has no qk_rope_head_dim")
@@ -61,7 +61,7 @@ def _split_parameters(fields: Fields, hidden_size: int, attention: Attention, qu
     return queries + expansion + gates * attention.num_heads * attention.value_size * hidden_size
 
 
-def _indexer(fields: Fields, layer: int) -> tuple[Indexer | None, int]:
+def _indexer(fields: Fields, family: Family, layer: int) -> tuple[Indexer | None, int]:
     """The index of a layer and the tokens of its ring of keys that wait to be pooled (GLM-5.3)."""
     if fields.integer("index_topk") is None:
         return None, 0
@@ -71,12 +71,12 @@ def _indexer(fields: Fields, layer: int) -> tuple[Indexer | None, int]:
         key_size=fields.required("index_head_dim"),
         top_k=fields.required("index_topk"),
         tokens_per_key=pool_tokens,
-        shared=not _owns_index(fields, layer),
+        shared=not _owns_index(fields, family, layer),
     )
     return indexer, 2 * pool_tokens if pool_tokens > 1 else 0
 
 
-def _owns_index(fields: Fields, layer: int) -> bool:
+def _owns_index(fields: Fields, family: Family, layer: int) -> bool:
     """Whether the layer scores its own index: listed as `full`, or by frequency after an offset."""
     types = fields.get("indexer_types")
     if isinstance(types, list):
@@ -90,6 +90,8 @@ def _owns_index(fields: Fields, layer: int) -> bool:
         if types[0] == "shared":
             fields.refuse("indexer_types[0]='shared', and there is no earlier layer to share with")
         return bool(types[layer] == "full")
+    if family.shares_index and fields.get("index_topk_freq") is None:
+        fields.refuse("the config has no indexer_types")
     frequency = fields.positive("index_topk_freq") or 1
     offset = fields.count("index_skip_topk_offset") or 0
     return layer < offset or max(layer - offset + 1, 0) % frequency == 0

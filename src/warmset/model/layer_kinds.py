@@ -5,7 +5,7 @@ from itertools import repeat
 from typing import Literal
 
 from warmset.errors import UnsupportedModelError
-from warmset.model.families import CHUNKED, COMPRESSED, SLIDING, SPARSE, Family, family_name
+from warmset.model.families import CHUNKED, SLIDING, SPARSE, Family, family_name
 from warmset.model.fields import Fields
 
 LayerKind = Literal["full", "sliding", "unbound", "chunked", "recurrent", "parallel", "cross", "none"]
@@ -197,7 +197,7 @@ def _by_family(fields: Fields, model_type: str, family: Family, num_layers: int)
         yield from _recurrent(fields, model_type, family, num_layers)
     elif CHUNKED in family.has and SLIDING not in family.has:
         yield from _chunked(fields, family, num_layers)
-    elif SLIDING in family.has and COMPRESSED not in family.has:
+    elif SLIDING in family.has and not family.compressed:
         yield from _sliding(fields, family, num_layers)
     else:
         yield from repeat(FULL, num_layers)

@@ -8,7 +8,7 @@ import msgspec
 from warmset.errors import UnsupportedModelError
 from warmset.model.attention import attention_mixer
 from warmset.model.compressed import compressed_mixer
-from warmset.model.families import COMPRESSED, ENCODER, SLIDING, Family, Recurrence
+from warmset.model.families import ENCODER, SLIDING, Family, Recurrence
 from warmset.model.feed_forward import resolve_feed_forwards
 from warmset.model.fields import Fields
 from warmset.model.latent import latent_mixer
@@ -64,7 +64,7 @@ class LayerBuilder:
         num_drafts = _num_draft_layers(self.fields)
         if num_drafts == 0:
             return ()
-        if COMPRESSED in self.family.has and self.family.recurrent is None:
+        if self.family.compressed:
             mixers: tuple[Mixer, ...] = (compressed_mixer(self.fields, self.hidden_size, len(layers)),)
         else:
             mixers = self.mixers(self._draft_kind(layers[0]), 0)
@@ -110,20 +110,13 @@ class LayerBuilder:
         return (attention,)
 
     def _attention(self, kind: LayerKind, layer: int) -> Mixer:
-        if COMPRESSED in self.family.has and self.family.recurrent is None:
+        if self.family.compressed:
             return compressed_mixer(self.fields, self.hidden_size, layer)
         if self.family.latent and self.fields.flag("use_mla") is not False:
-            self._need_indexer_types()
             return latent_mixer(self.fields, self.family, self.hidden_size, layer)
         return attention_mixer(
             self.fields, self.model_type, self.family, self.hidden_size, kind, layer, self.window
         )
-
-    def _need_indexer_types(self) -> None:
-        """Hy 4 shares each index among four layers by default, so a config that says nothing is refused."""
-        says = self.fields.get("indexer_types", "index_topk_freq") is not None
-        if self.model_type.startswith("hy_v4") and self.fields.get("index_topk") is not None and not says:
-            self.fields.refuse("the config has no indexer_types")
 
     def _recurrence(self) -> Mixer:
         if self.family.recurrent is None:

@@ -90,7 +90,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """The arithmetic of one softmax attention.
 
     With a latent, `key_size` and `value_size` are those of the un-absorbed attention. `tokens_per_entry`
-    above 1 means that the reach is over compressed entries; 0 that there are none besides the window.
+    above 1 means that the reach is over compressed entries.
     """
 
     num_heads: int
@@ -170,7 +170,7 @@ class Quantization(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """A model. `cache_class` is its class in words: `GQA`, `MLA + DSA`, `sliding-window hybrid`.
+    """A model. `cache_class` is its class in words: `GQA`, `MLA + DSA`, `GQA + sliding window`.
 
     `mtp_layers` draft tokens and keep caches only with speculative decoding on. `table_parameters` are
     further look-up tables and encoders that a prompt token is not multiplied with.
