@@ -143,7 +143,7 @@ def command(models: tuple[str, ...], *, explain: bool, as_json: bool, **options:
 def _load(name: str, options: Options) -> "ModelSpec":
     from msgspec.structs import replace
 
-    from warmset.model.hub import load_model_or_fetch
+    from warmset.cli.hub import load_model_or_fetch
     from warmset.model.recurrent import with_recurrent_bits
 
     spec = load_model_or_fetch(name)

@@ -35,9 +35,6 @@ def _fetched_config(repository: str) -> Path:
 
     try:
         return Path(hf_hub_download(repository, "config.json"))
-    except (
-        OSError,
-        ValueError,
-    ) as error:  # what the hub raises is one of these: no answer, no entry, no access
+    except (OSError, ValueError) as error:  # no answer, no entry, no access: the hub raises one of these
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{repository}: config.json cannot be fetched from the hub: {reason}") from error

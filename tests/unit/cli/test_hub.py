@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 import pytest
 
+from warmset.cli.hub import load_model_or_fetch
 from warmset.errors import InputError, ScenarioError
-from warmset.model.hub import load_model_or_fetch
 from warmset.model.shipped import find_shipped
 
 HAS_HUB = find_spec("huggingface_hub") is not None
