@@ -154,18 +154,16 @@ def _load(name: str, options: Options) -> "ModelSpec":
 
 
 def _question(options: Options) -> "SizeQuestion":
-    from warmset.model.layouts import kv_layout
     from warmset.model.placement import Placement
     from warmset.model.size import SizeQuestion
 
-    layout = kv_layout(options.kv_layout or "bf16", options.index_layout)
+    layout, cached_layout = _layout(options.kv_layout, options), _layout(options.cached_layout, options)
     if options.batch < 1:
         raise InputError(f"--batch {options.batch}: give 1 or more")
     return SizeQuestion(
         lengths=tuple(_length(part, options.tokens) for part in options.tokens.split(",")),
         layout=layout,
-        is_layout_given=options.kv_layout is not None,
-        cached_layout=_cached_layout(options, layout),
+        cached_layout=cached_layout,
         snapshot_tokens=options.snapshot_tokens,
         weights=options.weights,  # type: ignore[arg-type] # one of WEIGHTS
         batch_size=options.batch,
@@ -179,10 +177,10 @@ def _question(options: Options) -> "SizeQuestion":
     )
 
 
-def _cached_layout(options: Options, layout: "KvLayout") -> "KvLayout":
+def _layout(name: str | None, options: Options) -> "KvLayout | None":
     from warmset.model.layouts import kv_layout
 
-    return layout if options.cached_layout is None else kv_layout(options.cached_layout, options.index_layout)
+    return None if name is None else kv_layout(name, options.index_layout)
 
 
 def _engine(options: Options) -> "EngineQuestion | None":
@@ -195,20 +193,15 @@ def _engine(options: Options) -> "EngineQuestion | None":
             )
         return None
     from warmset.catalog import find_accelerator
-    from warmset.model.engine_pools import OVERHEAD_BYTES, EngineQuestion
+    from warmset.model.engine_pools import EngineQuestion
 
     gpu = None if options.gpu is None else find_accelerator(options.gpu)
-    memory = None if gpu is None else gpu.memory_bytes_per_gpu
     return EngineQuestion(
         name=options.engine,
         gpu_name="" if gpu is None else gpu.name,
-        memory_bytes=None if memory is None else int(memory.value),
-        least_memory_bytes=None if memory is None else int(memory.least),
-        most_memory_bytes=None if memory is None else int(memory.most),
-        memory_origin="given" if memory is None else memory.origin,
+        memory=None if gpu is None else gpu.memory_bytes_per_gpu,
         memory_share=_share(options.gpu_memory_utilization),
-        overhead_bytes=OVERHEAD_BYTES if options.overhead is None else parse_bytes(options.overhead),
-        is_overhead_given=options.overhead is not None,
+        overhead_bytes=None if options.overhead is None else parse_bytes(options.overhead),
         kv_memory_bytes=None
         if options.kv_cache_memory is None
         else parse_logged_bytes(options.kv_cache_memory),
@@ -218,7 +211,6 @@ def _engine(options: Options) -> "EngineQuestion | None":
         hybrid_manager=options.hybrid_manager,
         max_running_requests=options.max_num_seqs,
         vllm_release=options.vllm_release,  # type: ignore[arg-type] # one of the choices
-        is_layout_given=options.kv_layout is not None,
         num_speculative_tokens=options.speculative_tokens,
     )
 

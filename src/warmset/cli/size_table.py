@@ -17,7 +17,7 @@ def print_sizes(sizes: list[ModelSize], question: SizeQuestion) -> None:
     """One column a model; rows that say nothing of any of them are left out."""
     console = Console()
     table = Table()
-    table.add_column(Text(f"physics in {question.layout.name}"))
+    table.add_column(Text(f"physics in {question.kv_layout.name}"))
     for size in sizes:
         table.add_column(Text(size.model), justify="right", overflow="fold")
     for section in (_model_rows(), _kv_rows(), _length_rows(question), _gpu_rows(question), _engine_rows()):

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from warmset.errors import InfeasibleError, InputError
+from warmset.facts import Fact
 from warmset.model.engines.sglang import SglangSettings, sglang_budget_bytes, sglang_pools
 from warmset.model.engines.vllm import (
     VllmSettings,
@@ -16,16 +17,22 @@ from warmset.model.engines.vllm import (
 )
 from warmset.model.engines.vllm_families import engine_layout
 from warmset.model.engines.vllm_types import Capability, Release
-from warmset.model.layouts import KvLayout
+from warmset.model.layouts import KvLayout, kv_layout
 from warmset.model.placement import Placement, sequence_bytes_per_gpu
 from warmset.model.spec import ModelSpec
 from warmset.model.step import Step
 from warmset.units import format_bytes_binary
 
 GIB = 2**30
+LARGE_CARD_BYTES = 80 * GIB
+"""Where no card is named."""
+
 OVERHEAD_BYTES = 2 * GIB
 LEAST_OVERHEAD_BYTES, MOST_OVERHEAD_BYTES = 1 * GIB, 3 * GIB
 """Activations, graphs and libraries of one GPU: measured at start, 1 to 3 GiB are normal; assumed."""
+
+ENDS: tuple[Literal["low", "high"], ...] = ("low", "high")
+BF16 = kv_layout("bf16")
 
 DEFAULT_SHARE = {"physics": Fraction(1), "vllm": Fraction(92, 100), "sglang": Fraction(88, 100)}
 """`--gpu-memory-utilization` of vLLM 0.33.0; `--mem-fraction-static` of SGLang follows the card, 0.88 is
@@ -36,19 +43,14 @@ class EngineQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """One engine on one kind of GPU.
 
     `kv_memory_bytes` is what is left for KV on each GPU, where it is known from a log; else it follows from
-    `memory_bytes`, the share that the engine may use, the weights and an overhead. Where the layout is
-    not given vLLM takes its own for the model.
+    `memory`, the share that the engine may use, the weights and an overhead, 1 to 3 GiB where none is given.
     """
 
     name: Literal["physics", "vllm", "sglang"]
     gpu_name: str = ""
-    memory_bytes: int | None = None
-    least_memory_bytes: int | None = None
-    most_memory_bytes: int | None = None
-    memory_origin: str = "given"
+    memory: Fact | None = None
     memory_share: Fraction | None = None
-    overhead_bytes: int = OVERHEAD_BYTES
-    is_overhead_given: bool = False
+    overhead_bytes: int | None = None
     kv_memory_bytes: int | None = None
     context_tokens: int | None = None
     batched_tokens: int | None = None
@@ -56,7 +58,6 @@ class EngineQuestion(msgspec.Struct, frozen=True, kw_only=True):
     hybrid_manager: bool = True
     max_running_requests: int | None = None
     vllm_release: Release = "0.33.0"
-    is_layout_given: bool = True
     num_speculative_tokens: int = 0
 
     @property
@@ -72,34 +73,39 @@ class EngineQuestion(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def usable_bytes(self) -> int:
         """Of one GPU: the share of its memory."""
-        return int((self.memory_bytes or 0) * self.share)
+        return 0 if self.memory is None else int(int(self.memory.value) * self.share)
 
     @property
-    def corners(self) -> "tuple[EngineQuestion, ...]":
-        """The same question at the ends of what is not known: the card's memory, and the overhead."""
-        if self.kv_memory_bytes is not None:
-            return ()
-        overheads = (self.overhead_bytes,) * 2
-        if not self.is_overhead_given:
-            overheads = (MOST_OVERHEAD_BYTES, LEAST_OVERHEAD_BYTES)
-        memories = (self.least_memory_bytes or self.memory_bytes, self.most_memory_bytes or self.memory_bytes)
-        return tuple(
-            msgspec.structs.replace(self, memory_bytes=memory, overhead_bytes=overhead)
-            for memory, overhead in zip(memories, overheads, strict=True)
-        )
+    def expected_overhead_bytes(self) -> int:
+        """As given, or the middle of what is normal."""
+        return OVERHEAD_BYTES if self.overhead_bytes is None else self.overhead_bytes
+
+    def available_bytes(self, weight_bytes: int, end: Literal["low", "middle", "high"]) -> int:
+        """Memory for KV on a GPU as the engine counts it, at one end of what is not known or in the middle.
+
+        Raises: InfeasibleError when nothing is left.
+        """
+        if self.kv_memory_bytes is not None or self.memory is None:
+            return self.kv_memory_bytes or 0
+        memory = {"low": self.memory.least, "middle": self.memory.value, "high": self.memory.most}[end]
+        overhead = {"low": MOST_OVERHEAD_BYTES, "middle": OVERHEAD_BYTES, "high": LEAST_OVERHEAD_BYTES}[end]
+        if self.overhead_bytes is not None:
+            overhead = self.overhead_bytes
+        if self.name == "sglang":
+            return sglang_budget_bytes(int(memory), self.share, weight_bytes, overhead)
+        return available_kv_bytes(int(memory), weight_bytes, overhead, self.share)
 
     @property
     def basis(self) -> str:
         """What the memory for KV rests on, in words."""
-        if self.kv_memory_bytes is not None:
+        if self.kv_memory_bytes is not None or self.memory is None:
             kernels = "" if self.gpu_name else "; no GPU is named: kernels of Hopper are assumed"
             return f"memory for KV: given{kernels}"
-        overhead = format_bytes_binary(self.overhead_bytes)
-        certainty = "given" if self.is_overhead_given else "1 to 3 GiB, assumed"
+        overhead = format_bytes_binary(self.expected_overhead_bytes)
+        certainty = "1 to 3 GiB, assumed" if self.overhead_bytes is None else "given"
         return (
-            f"memory of {self.gpu_name}: {format_bytes_binary(self.memory_bytes or 0)} "
-            f"({self.memory_origin}), of it {float(self.share):g}, less weights and an overhead of "
-            f"{overhead} ({certainty})"
+            f"memory of {self.gpu_name}: {format_bytes_binary(self.memory.value)} ({self.memory.origin}), "
+            f"of it {float(self.share):g}, less weights and an overhead of {overhead} ({certainty})"
         )
 
 
@@ -134,25 +140,29 @@ class EngineSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def size_engine(
-    spec: ModelSpec, layout: KvLayout, placement: Placement, weight_bytes: int, question: EngineQuestion
+    spec: ModelSpec,
+    layout: KvLayout | None,
+    placement: Placement,
+    weight_bytes: int,
+    question: EngineQuestion,
 ) -> EngineSize:
-    """The pool of one engine.
+    """The pool of one engine. Where no layout is given it is bf16, or vLLM's own for the model.
 
     Raises: UnsupportedModelError when the engine does not serve the model; InputError when it refuses the
         layout or the placement; InfeasibleError when not one request fits.
     """
-    if question.memory_bytes is None and question.kv_memory_bytes is None:
+    if question.memory is None and question.kv_memory_bytes is None:
         raise InputError(f"--engine {question.name}: name the GPU (--gpu H200) or give --kv-cache-memory")
     if not 0 < question.share <= 1:
         raise InputError(
             f"--gpu-memory-utilization {float(question.share)}: it must be above 0 and at most 1"
         )
     pool = {"physics": _physics, "vllm": _vllm, "sglang": _sglang}[question.name]
-    size = pool(spec, layout, placement, question, _available(weight_bytes, question))
+    size = pool(spec, layout, placement, question, question.available_bytes(weight_bytes, "middle"))
     tokens = [size.pool_tokens]
-    for corner in question.corners:
+    for end in ENDS if question.kv_memory_bytes is None else ():
         try:
-            other = pool(spec, layout, placement, corner, _available(weight_bytes, corner))
+            other = pool(spec, layout, placement, question, question.available_bytes(weight_bytes, end))
         except InfeasibleError:
             tokens.append(0)
         else:
@@ -165,20 +175,15 @@ def size_engine(
     )
 
 
-def _available(weight_bytes: int, question: EngineQuestion) -> int:
-    """Memory for KV on a GPU, as the engine counts it."""
-    if question.kv_memory_bytes is not None:
-        return question.kv_memory_bytes
-    memory, overhead = question.memory_bytes or 0, question.overhead_bytes
-    if question.name == "sglang":
-        return sglang_budget_bytes(memory, question.share, weight_bytes, overhead)
-    return available_kv_bytes(memory, weight_bytes, overhead, question.share)
-
-
 def _physics(
-    spec: ModelSpec, layout: KvLayout, placement: Placement, question: EngineQuestion, available_bytes: int
+    spec: ModelSpec,
+    layout: KvLayout | None,
+    placement: Placement,
+    question: EngineQuestion,
+    available_bytes: int,
 ) -> EngineSize:
     """As many whole sequences as fit, with no rounding, padding or reservation: no engine reaches it."""
+    layout = layout or BF16
     context = spec.max_context_tokens if question.context_tokens is None else question.context_tokens
     if context is not None and context < 1:
         raise InputError(f"context_tokens={context}: it must be at least 1")
@@ -214,11 +219,16 @@ def _physics(
 
 
 def _vllm(
-    spec: ModelSpec, layout: KvLayout, placement: Placement, question: EngineQuestion, available_bytes: int
+    spec: ModelSpec,
+    layout: KvLayout | None,
+    placement: Placement,
+    question: EngineQuestion,
+    available_bytes: int,
 ) -> EngineSize:
     batched = question.batched_tokens
     if batched is None:
-        batched = default_batched_tokens(question.memory_bytes or 80 * GIB, question.gpu_name)
+        memory_bytes = int(question.memory.value) if question.memory else LARGE_CARD_BYTES
+        batched = default_batched_tokens(memory_bytes, question.gpu_name)
     settings = VllmSettings(
         available_bytes=available_bytes,
         context_tokens=question.context_tokens,
@@ -230,7 +240,7 @@ def _vllm(
         release=question.vllm_release,
         num_speculative_tokens=question.num_speculative_tokens,
     )
-    layout = engine_layout(spec, layout if question.is_layout_given else None, settings)
+    layout = engine_layout(spec, layout, settings)
     pool = vllm_pool(spec, settings, placement, layout)
     return EngineSize(
         name=f"vLLM {question.vllm_release}",
@@ -256,8 +266,13 @@ def _vllm(
 
 
 def _sglang(
-    spec: ModelSpec, layout: KvLayout, placement: Placement, question: EngineQuestion, available_bytes: int
+    spec: ModelSpec,
+    layout: KvLayout | None,
+    placement: Placement,
+    question: EngineQuestion,
+    available_bytes: int,
 ) -> EngineSize:
+    layout = layout or BF16
     settings = SglangSettings(
         available_bytes=available_bytes,
         context_tokens=question.context_tokens,

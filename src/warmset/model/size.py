@@ -8,7 +8,7 @@ import msgspec
 
 from warmset.errors import InfeasibleError, InputError
 from warmset.model.checkpoints import stated_formats
-from warmset.model.engine_pools import EngineQuestion, EngineSize, size_engine
+from warmset.model.engine_pools import BF16, EngineQuestion, EngineSize, size_engine
 from warmset.model.flops import decode_flops_per_step, decode_weight_bytes_read, prefill_flops
 from warmset.model.kv_bytes import KvBytes, cached_prefix_bytes, kv_bytes, sequence_bytes
 from warmset.model.kv_reads import decode_kv_bytes_per_sequence
@@ -36,19 +36,28 @@ UNSTATED = "the config does not say which format its weights are in: give --weig
 class SizeQuestion:
     """What is asked about a model.
 
-    `cached_layout` is that of a cached prefix, which may differ from the engine's. `weights`: `None` takes
-    the checkpoint's own formats.
+    `layout`: `None` is bf16, and vLLM's own for the model in its pool. `cached_layout` is that of a cached
+    prefix where it differs from the engine's. `weights`: `None` takes the checkpoint's own formats.
     """
 
     lengths: tuple[int, ...]
-    layout: KvLayout
-    is_layout_given: bool = True
-    cached_layout: KvLayout
+    layout: KvLayout | None = None
+    cached_layout: KvLayout | None = None
     snapshot_tokens: int | None = None
     weights: WeightFormat | None = None
     batch_size: int = 1
     placement: Placement = ONE_GPU
     engine: EngineQuestion | None = None
+
+    @property
+    def kv_layout(self) -> KvLayout:
+        """Of what a sequence holds."""
+        return BF16 if self.layout is None else self.layout
+
+    @property
+    def prefix_layout(self) -> KvLayout:
+        """Of a cached prefix."""
+        return self.kv_layout if self.cached_layout is None else self.cached_layout
 
 
 class KvSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,27 +124,25 @@ def size_model(spec: ModelSpec, question: SizeQuestion) -> ModelSize:
         UnsupportedModelError when the engine does not serve it; InfeasibleError when it does not fit the GPU.
     """
     formats = stated_formats(spec) if question.weights is None else weight_formats(question.weights)
-    kv = kv_bytes(spec, question.layout)
+    kv = kv_bytes(spec, question.kv_layout)
     gpu = _gpu_size(spec, question, formats)
     engine = None
     snapshot_tokens = question.snapshot_tokens
     if question.engine is not None:
         engine = _engine_size(spec, question, formats, question.engine)
         snapshot_tokens = engine.snapshot_tokens if snapshot_tokens is None else snapshot_tokens
-    steps = (*field_steps(spec), *kv_steps(spec, question.layout), *weight_steps(spec))
-    for length in question.lengths:
-        steps += _steps_of_length(spec, question, kv, length, snapshot_tokens)
+    sequences = _by_length(question, lambda n: sequence_bytes(spec, n, question.kv_layout))
+    prefixes = _by_length(
+        question, lambda n: cached_prefix_bytes(spec, n, question.prefix_layout, snapshot_tokens)
+    )
     return ModelSize(
         model=spec.name,
         cache_class=spec.cache_class,
         num_layers=spec.num_layers,
-        kv_layout=question.layout.name,
+        kv_layout=question.kv_layout.name,
         kv=_kv_size(kv),
-        sequence_bytes=_by_length(question, lambda n: sequence_bytes(spec, n, question.layout)),
-        cached_prefix_bytes=_by_length(
-            question,
-            lambda n: cached_prefix_bytes(spec, n, question.cached_layout, snapshot_tokens),
-        ),
+        sequence_bytes=sequences,
+        cached_prefix_bytes=prefixes,
         num_parameters=num_parameters(spec),
         num_active_parameters=active_parameters(spec),
         weight_format=None if formats is None else format_words(formats),
@@ -145,7 +152,7 @@ def size_model(spec: ModelSpec, question: SizeQuestion) -> ModelSize:
         per_gpu=gpu,
         engine=engine,
         notes=tuple(_notes(spec, question, kv, snapshot_tokens)),
-        steps=steps,
+        steps=_steps(spec, question, kv, snapshot_tokens, sequences, prefixes),
     )
 
 
@@ -167,16 +174,23 @@ def _by_length(question: SizeQuestion, size: Callable[[int], int]) -> dict[str, 
     return {str(length): size(length) for length in question.lengths}
 
 
-def _steps_of_length(
-    spec: ModelSpec, question: SizeQuestion, kv: KvBytes, tokens: int, snapshot_tokens: int | None
+def _steps(
+    spec: ModelSpec,
+    question: SizeQuestion,
+    kv: KvBytes,
+    snapshot_tokens: int | None,
+    sequences: dict[str, int],
+    prefixes: dict[str, int],
 ) -> tuple[Step, ...]:
-    stored = kv_bytes(spec, question.cached_layout)
-    prefix = cached_prefix_bytes(spec, tokens, question.cached_layout, snapshot_tokens)
-    return (
-        sequence_step(kv, tokens, sequence_bytes(spec, tokens, question.layout), question.layout),
-        prefix_step(stored, tokens, prefix, snapshot_tokens),
-        prefill_step(spec, tokens),
-    )
+    stored = kv_bytes(spec, question.prefix_layout)
+    steps = [*field_steps(spec), *kv_steps(spec, question.kv_layout), *weight_steps(spec)]
+    for tokens in question.lengths:
+        steps += [
+            sequence_step(kv, tokens, sequences[str(tokens)], question.kv_layout),
+            prefix_step(stored, tokens, prefixes[str(tokens)], snapshot_tokens),
+            prefill_step(spec, tokens),
+        ]
+    return tuple(steps)
 
 
 def _kv_size(kv: KvBytes) -> KvSize:
@@ -197,13 +211,13 @@ def _decode_size(
     return DecodeSize(
         flops=decode_flops_per_step(spec, batch, batch * length).total,
         weight_bytes=None if formats is None else round(decode_weight_bytes_read(spec, formats, batch)),
-        kv_bytes=batch * decode_kv_bytes_per_sequence(spec, question.layout, length),
+        kv_bytes=batch * decode_kv_bytes_per_sequence(spec, question.kv_layout, length),
     )
 
 
 def _gpu_size(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats | None) -> GpuSize:
     placement = question.placement
-    kv = gpu_bytes(spec, question.layout, placement)
+    kv = gpu_bytes(spec, question.kv_layout, placement)
     return GpuSize(
         num_gpus=placement.num_gpus,
         weight_bytes=None if formats is None else _weights_on_gpu(spec, formats, placement),
@@ -213,7 +227,7 @@ def _gpu_size(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats | 
         cross_bytes_per_input=kv.cross_bytes_per_input,
         replication_factor=float(kv.replication),
         sequence_bytes=_by_length(
-            question, lambda n: sequence_bytes_per_gpu(spec, n, question.layout, placement)
+            question, lambda n: sequence_bytes_per_gpu(spec, n, question.kv_layout, placement)
         ),
     )
 
@@ -233,12 +247,12 @@ def _engine_size(
 ) -> EngineSize:
     """The engine's pool, once the weights are known to leave a GPU some room."""
     placement = question.placement
-    if engine.kv_memory_bytes is not None or engine.memory_bytes is None:
+    if engine.kv_memory_bytes is not None or engine.memory is None:
         return size_engine(spec, question.layout, placement, 0, engine)
     if formats is None:
         raise InputError(f"{spec.name}: {UNSTATED}")
     needed = _weights_on_gpu(spec, formats, placement)
-    usable = engine.usable_bytes - engine.overhead_bytes
+    usable = engine.usable_bytes - engine.expected_overhead_bytes
     if needed >= usable:
         raise InfeasibleError(
             f"{spec.name}: weights take {format_bytes_binary(needed)} of each GPU at "
@@ -265,7 +279,7 @@ def _notes(spec: ModelSpec, question: SizeQuestion, kv: KvBytes, snapshot_tokens
     if question.weights is None and stated_formats(spec) is None:
         notes.append(UNSTATED)
     stored_bits = spec.quantization.kv_cache_bits if spec.quantization is not None else None
-    if stored_bits == 8 and not question.is_layout_given:
+    if stored_bits == 8 and question.layout is None:
         notes.append(
             "the checkpoint asks for an fp8 KV cache, which engines take by default: --kv-layout fp8"
         )

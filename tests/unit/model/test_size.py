@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.model.test_flops import model
 from warmset.errors import InfeasibleError, InputError
+from warmset.facts import Fact
 from warmset.model import Placement, kv_layout, load_model, resolve_config
 from warmset.model.engine_pools import EngineQuestion, size_engine
 from warmset.model.shipped import find_shipped
@@ -23,6 +24,10 @@ GROWTH, PARAMETERS = 147_456, 8_190_735_360
 
 def question(*lengths, **words):
     return SizeQuestion(**{"lengths": lengths, "layout": BF16, "cached_layout": BF16} | words)
+
+
+def card(memory_gib, **ends):
+    return Fact(value=memory_gib * GIB, unit="bytes", origin="given", source="these tests", **ends)
 
 
 def physics(**words):
@@ -92,8 +97,8 @@ NOTES = [
     ("Qwen3.5-27B", {"snapshot_tokens": 784, "lengths": (783,)}, "783 tokens are fewer than the 784", True),
     ("gemma-3-4b-it", {}, "windows:", False),  # one window for all
     ("Gemma-4-31B-IT-NVFP4", {}, "asks for an fp8 KV cache", False),  # a layout was given
-    ("Gemma-4-31B-IT-NVFP4", {"is_layout_given": False}, "asks for an fp8 KV cache", True),
-    ("Qwen3-8B", {"is_layout_given": False}, "asks for an fp8 KV cache", False),
+    ("Gemma-4-31B-IT-NVFP4", {"layout": None}, "asks for an fp8 KV cache", True),
+    ("Qwen3-8B", {"layout": None}, "asks for an fp8 KV cache", False),
     ("Kimi-K3", {}, "give --weights", True),
     ("Kimi-K3", {"weights": "int4"}, "give --weights", False),
 ]
@@ -154,7 +159,7 @@ def test_a_sequence_fits_to_the_byte():
 
 
 def test_memory_for_kv_is_a_share_less_weights_and_overhead():
-    words = {"memory_bytes": 100 * GIB, "context_tokens": 1024, "gpu_name": "a card"}
+    words = {"memory": card(100), "context_tokens": 1024, "gpu_name": "a card"}
     assert pool_of("Qwen3-8B", weight_bytes=16 * GIB, **words).available_bytes == (100 - 16 - 2) * GIB
     found = pool_of("Qwen3-8B", weight_bytes=16 * GIB, memory_share=Fraction(9, 10), **words)
     assert found.available_bytes == (90 - 16 - 2) * GIB
@@ -165,9 +170,8 @@ def test_memory_for_kv_is_a_share_less_weights_and_overhead():
 
 
 def test_a_range_of_the_memory_of_a_card():
-    words = {"least_memory_bytes": 98 * GIB, "most_memory_bytes": 101 * GIB}
-    words |= {"overhead_bytes": 4 * GIB, "is_overhead_given": True}
-    found = pool_of("Qwen3-8B", memory_bytes=100 * GIB, context_tokens=1024, **words)
+    memory = card(100, low=98 * GIB, high=101 * GIB)
+    found = pool_of("Qwen3-8B", memory=memory, context_tokens=1024, overhead_bytes=4 * GIB)
     pools = (found.least_pool_tokens, found.pool_tokens, found.most_pool_tokens)
     assert pools == tuple(gib * GIB // GROWTH for gib in (94, 96, 97))
     assert "4 GiB (given)" in found.notes[0]
@@ -175,14 +179,14 @@ def test_a_range_of_the_memory_of_a_card():
 
 def test_a_corner_in_which_nothing_fits_is_a_pool_of_none():
     # One sequence of 1,024 tokens takes 144 MiB: with 2 GiB of overhead it fits, with 3 GiB it does not.
-    found = pool_of("Qwen3-8B", memory_bytes=3 * GIB, context_tokens=1024)
+    found = pool_of("Qwen3-8B", memory=card(3), context_tokens=1024)
     assert (found.least_pool_tokens, found.pool_tokens) == (0, GIB // GROWTH)
 
 
 # `--gpu-memory-utilization` of vLLM 0.33.0 is 0.92; physics takes all.
 @pytest.mark.parametrize(("name", "share"), [("physics", 1), ("vllm", Fraction(92, 100))])
 def test_shares_of_the_memory(name, share):
-    asked = EngineQuestion(name=name, memory_bytes=100 * GIB)
+    asked = EngineQuestion(name=name, memory=card(100))
     assert asked.usable_bytes == int(100 * GIB * share)
     found = size_engine(load_model("Qwen3-8B"), BF16, Placement(), 0, asked)
     assert found.available_bytes == int(100 * GIB * share) - 2 * GIB
@@ -191,8 +195,8 @@ def test_shares_of_the_memory(name, share):
 @pytest.mark.parametrize("share", [Fraction(0), Fraction(-1, 2), Fraction(101, 100)])
 def test_shares_that_are_none(share):
     with pytest.raises(InputError, match="above 0 and at most 1"):
-        pool_of("Qwen3-8B", memory_bytes=100 * GIB, memory_share=share)
-    assert pool_of("Qwen3-8B", memory_bytes=100 * GIB, memory_share=Fraction(1)).available_bytes == 98 * GIB
+        pool_of("Qwen3-8B", memory=card(100), memory_share=share)
+    assert pool_of("Qwen3-8B", memory=card(100), memory_share=Fraction(1)).available_bytes == 98 * GIB
 
 
 def test_a_model_without_a_context_needs_one():
@@ -204,7 +208,7 @@ def test_a_model_without_a_context_needs_one():
 
 
 def fit(name, memory_gib, **words):
-    engine = physics(memory_bytes=memory_gib * GIB, context_tokens=1024, gpu_name="a card")
+    engine = physics(memory=card(memory_gib), context_tokens=1024, gpu_name="a card")
     return size_model(load_model(name), question(1, engine=engine, **words))
 
 
@@ -224,7 +228,7 @@ def test_no_tensor_parallel_fits():
     with pytest.raises(InfeasibleError, match="use smaller weights, pipeline parallelism or a larger GPU"):
         size_model(
             load_model("Qwen3-8B"),
-            question(1, engine=physics(memory_bytes=9 * GIB // 4, context_tokens=16)),
+            question(1, engine=physics(memory=card(9 / 4), context_tokens=16)),
         )
 
 
