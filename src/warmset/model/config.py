@@ -78,7 +78,7 @@ def resolve_config(config: dict[str, object], name: str) -> ModelSpec:
         max_context_tokens=context,
         dtype_bits=dtype_bits(fields),
         quantization=quantization(fields),
-        fields_read=tuple(fields.log.items()),
+        fields_read=tuple(fields.log.values()),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, cast
 
 from warmset.errors import InputError, UnsupportedModelError
+from warmset.model.spec import FieldRead
 
 Config = Mapping[str, object]
 
@@ -26,8 +27,8 @@ class Fields:
     outer: "Fields | None" = None
     prefix: str = ""
     """Where the object stands in the config, for the log."""
-    log: dict[str, str] = field(default_factory=dict)
-    """What was read, and what was taken for granted where the config is silent: field, then value and why."""
+    log: dict[str, FieldRead] = field(default_factory=dict)
+    """What was read, and what was taken for granted where the config is silent."""
 
     def get(self, *keys: str) -> object:
         """The value of the first key that is there and not null."""
@@ -105,7 +106,7 @@ class Fields:
 
     def assume(self, key: str, value: int, why: str) -> int:
         """Take a value that the config leaves out, and note it."""
-        self.log[self.prefix + key] = f"{value} ({why})"
+        self.log[self.prefix + key] = FieldRead(self.prefix + key, str(value), why)
         return value
 
     def refuse(self, reason: str) -> NoReturn:
@@ -123,7 +124,7 @@ class Fields:
             value = value.get(step)
             if value is None:
                 return None
-        self.log.setdefault(self.prefix + key, _short(value))
+        self.log.setdefault(self.prefix + key, FieldRead(self.prefix + key, _short(value)))
         return value
 
     def _common_value(self, key: str, values: list[object]) -> object:

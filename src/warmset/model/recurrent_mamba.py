@@ -5,8 +5,7 @@ vLLM 0.33.0 model_executor/layers/mamba/{mamba_mixer,mamba_mixer2,mamba_utils}.p
 tensor parallelism splits.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from warmset.model.fields import Fields
@@ -96,7 +95,7 @@ class Mamba2Fields:
     out_bias: str
     conv_bias: tuple[str, ...]
     norm: str | None = None
-    defaults: Mapping[str, int]
+    defaults: dict[str, int]
     state_bits: int | None = None
 
 
@@ -137,19 +136,12 @@ BAMBA = Mamba2Fields(
     conv_bias=("mamba_conv_bias",),
     defaults={"mamba_n_heads": 128, "mamba_d_state": 256, "mamba_n_groups": 1},
 )
-FALCON_H1 = Mamba2Fields(
-    heads="mamba_n_heads",
-    head_size="mamba_d_head",
-    state_size="mamba_d_state",
-    groups=("mamba_n_groups",),
-    kernel=("mamba_d_conv",),
-    expand="mamba_expand",
+FALCON_H1 = replace(
+    BAMBA,
     channels="mamba_d_ssm",
-    in_bias="mamba_proj_bias",
     out_bias="projectors_bias",
-    conv_bias=("mamba_conv_bias",),
     norm="mamba_rms_norm",
-    defaults={"mamba_n_heads": 128, "mamba_d_state": 256, "mamba_n_groups": 1, "mamba_d_ssm": 1024},
+    defaults=BAMBA.defaults | {"mamba_d_ssm": 1024},
 )
 ZAMBA2 = Mamba2Fields(
     heads="n_mamba_heads",

@@ -169,6 +169,14 @@ class Quantization(msgspec.Struct, frozen=True, kw_only=True):
     kv_cache_bits: int | None = None
 
 
+class FieldRead(msgspec.Struct, frozen=True):
+    """A field of a config and its value; `assumed_because` where the config is silent."""
+
+    field: str
+    value: str
+    assumed_because: str = ""
+
+
 class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """A model. `cache_class` is its class in words: `GQA`, `MLA + DSA`, `GQA + sliding window`.
 
@@ -189,8 +197,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     max_context_tokens: int | None = None
     dtype_bits: int | None = None
     quantization: Quantization | None = None
-    fields_read: tuple[tuple[str, str], ...] = ()
-    """What the config said, and what was taken for granted where it is silent: field, then value and why."""
+    fields_read: tuple[FieldRead, ...] = ()
+    """What the config said, and what was taken for granted where it is silent."""
 
     @property
     def num_layers(self) -> int:

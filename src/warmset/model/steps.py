@@ -84,11 +84,12 @@ def prefill_step(spec: ModelSpec, tokens: int) -> Step:
 
 def field_steps(spec: ModelSpec) -> Iterator[Step]:
     """What was read from the config, and what was taken for granted."""
-    for field, value in spec.fields_read:
-        if value.startswith("{"):
-            continue
-        source = "assumed: the config is silent" if value.endswith(")") else CONFIG
-        yield Step(field, "", value, source)
+    for read in spec.fields_read:
+        if read.assumed_because:
+            value = f"{read.value} ({read.assumed_because})"
+            yield Step(read.field, "", value, "assumed: the config is silent")
+        elif not read.value.startswith("{"):  # a section; its own fields are read one by one
+            yield Step(read.field, "", read.value, CONFIG)
 
 
 def _cache_step(cache: Cache, count: int, layout: KvLayout) -> Step:
