@@ -12,7 +12,7 @@ from warmset.evaluate.facts_used import Corner
 from warmset.evaluate.inputs import Inputs
 from warmset.evaluation import Baseline, Routing, TierBudget
 from warmset.facts import Fact
-from warmset.model import weight_bytes_per_gpu
+from warmset.model import Placement, weight_bytes_per_gpu
 from warmset.serving import (
     EngineTimes,
     Fleet,
@@ -218,7 +218,8 @@ class Case:
 
 def _hbm(inputs: Inputs, corner: Corner) -> TierBudget:
     book, hardware = inputs.book, inputs.scenario.hardware
-    weights = weight_bytes_per_gpu(inputs.spec, inputs.scenario.model.weights, hardware.gpus_per_engine)
+    placement = Placement(tensor_parallel=hardware.gpus_per_engine)
+    weights = weight_bytes_per_gpu(inputs.spec, inputs.scenario.model.weights, placement)
     block_tokens = int(book.fact("block_tokens").value)
     tokens = inputs.trace.input_tokens + inputs.trace.output_tokens
     allocated = -(-tokens // block_tokens) * block_tokens

@@ -220,7 +220,7 @@ def _gpu_size(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats | 
     kv = gpu_bytes(spec, question.kv_layout, placement)
     return GpuSize(
         num_gpus=placement.num_gpus,
-        weight_bytes=None if formats is None else _weights_on_gpu(spec, formats, placement),
+        weight_bytes=None if formats is None else weight_bytes_per_gpu(spec, formats, placement),
         growth_bytes_per_token=exact_number(kv.growth_bytes_per_token),
         window_bytes_per_token=kv.window_bytes_per_token,
         state_bytes_per_sequence=kv.state_bytes_per_sequence,
@@ -229,16 +229,6 @@ def _gpu_size(spec: ModelSpec, question: SizeQuestion, formats: WeightFormats | 
         sequence_bytes=_by_length(
             question, lambda n: sequence_bytes_per_gpu(spec, n, question.kv_layout, placement)
         ),
-    )
-
-
-def _weights_on_gpu(spec: ModelSpec, formats: WeightFormats, placement: Placement) -> int:
-    return weight_bytes_per_gpu(
-        spec,
-        formats,
-        placement.tensor_parallel,
-        pipeline_parallel=placement.pipeline_parallel,
-        dp_attention=placement.dp_attention,
     )
 
 
@@ -251,7 +241,7 @@ def _engine_size(
         return size_engine(spec, question.layout, placement, 0, engine)
     if formats is None:
         raise InputError(f"{spec.name}: {UNSTATED}")
-    needed = _weights_on_gpu(spec, formats, placement)
+    needed = weight_bytes_per_gpu(spec, formats, placement)
     usable = engine.usable_bytes - engine.expected_overhead_bytes
     if needed >= usable:
         raise InfeasibleError(
@@ -268,7 +258,7 @@ def _what_fits(spec: ModelSpec, formats: WeightFormats, placement: Placement, us
     while size <= LARGEST_TENSOR_PARALLEL:
         if all(number % (size // placement.dp_attention) == 0 for number in heads):
             wider = msgspec.structs.replace(placement, tensor_parallel=size)
-            if _weights_on_gpu(spec, formats, wider) < usable_bytes:
+            if weight_bytes_per_gpu(spec, formats, wider) < usable_bytes:
                 return f"tensor_parallel={size} fits, or smaller weights, or a larger GPU"
         size *= 2
     return "use smaller weights, pipeline parallelism or a larger GPU"

@@ -75,13 +75,11 @@ def weight_bytes(spec: ModelSpec, weight_format: WeightFormat | WeightFormats) -
 def weight_bytes_per_gpu(
     spec: ModelSpec,
     weight_format: WeightFormat | WeightFormats,
-    tensor_parallel: int,
+    placement: Placement,
     *,
-    pipeline_parallel: int = 1,
-    dp_attention: int = 1,
     expert_parallel: int = 1,
 ) -> int:
-    """Bytes of the weights on the fullest GPU of a replica of tensor_parallel x pipeline_parallel GPUs.
+    """Bytes of the weights on the fullest GPU of a replica.
 
     Linear layers are divided over the GPUs, KV projections over no more of them than there are KV heads;
     down-projections of latents, indexers, router and norms are on every GPU. With `dp_attention` that many
@@ -92,20 +90,18 @@ def weight_bytes_per_gpu(
     Source: `docs/method.md`, Weights; vLLM 0.33.0 and SGLang 0.5.23 shard and replicate so.
     Raises: InputError when heads, layers or the parallel sizes do not divide as they must.
     """
-    placement = Placement(
-        tensor_parallel=tensor_parallel, pipeline_parallel=pipeline_parallel, dp_attention=dp_attention
-    )
     check_placement(spec, placement)
+    tensor_parallel = placement.tensor_parallel
     if expert_parallel < 1 or tensor_parallel % expert_parallel:
         raise InputError(
             f"{spec.name}: expert_parallel={expert_parallel} does not divide "
             f"tensor_parallel={tensor_parallel}: choose a divisor of it"
         )
     split = _Split(tensor_parallel, placement.attention_parallel, expert_parallel, _most_kv_heads(spec))
-    formats, stages = weight_formats(weight_format), stage_layers(spec, pipeline_parallel)
+    formats, stages = weight_formats(weight_format), stage_layers(spec, placement.pipeline_parallel)
     own = [sum((_layer_bytes(layer, formats, split) for layer in stage), Fraction(0)) for stage in stages]
     own[0] += unquantized_bytes(formats) * _first_parameters(spec, split)
-    is_shared_table = spec.tied_embeddings and pipeline_parallel == 1
+    is_shared_table = spec.tied_embeddings and placement.pipeline_parallel == 1
     own[-1] += unquantized_bytes(formats) * _last_parameters(spec, split, is_shared_table=is_shared_table)
     return max(map(ceil, own))
 

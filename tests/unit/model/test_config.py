@@ -3,21 +3,12 @@ import json
 import msgspec
 import pytest
 
+from tests.support.configs import LLAMA, without
 from warmset.errors import InputError, ScenarioError
 from warmset.model import growth_bytes_per_token, kv_bytes, kv_layout, load_model, resolve_config
 from warmset.model.spec import KvHeads, Latent
 
 BF16 = kv_layout("bf16")
-LLAMA = {
-    "model_type": "llama",
-    "num_hidden_layers": 2,
-    "hidden_size": 64,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "intermediate_size": 128,
-    "vocab_size": 100,
-    "max_position_embeddings": 4096,
-}
 LATENT = {
     "model_type": "deepseek_v3",
     "num_hidden_layers": 4,
@@ -46,10 +37,6 @@ LINEAR = {
     "short_conv_kernel_size": 4,
 }
 KIMI = LATENT | {"model_type": "kimi_linear", "linear_attn_config": LINEAR | {"full_attn_layers": [4]}}
-
-
-def without(config, *keys):
-    return {key: value for key, value in config.items() if key not in keys}
 
 
 def resolved(config):

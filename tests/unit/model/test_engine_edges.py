@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from tests.unit.model.test_sglang import HYBRID, pools
-from tests.unit.model.test_vllm import HEADS, layer, model, pool_of
+from tests.support.sglang_models import HYBRID, pools
+from tests.support.vllm_models import HEADS, layer, model, pool_of
 from warmset.errors import InfeasibleError
 from warmset.model.engines.sglang import sglang_budget_bytes
 from warmset.model.spec import Cache, CompressedEntry, IndexKey, KvHeads, Layer, Mixer

@@ -4,9 +4,8 @@ import sys
 import numpy as np
 import pytest
 
-from tests.unit.model.test_weights import DENSE, DENSE_LINEAR, HIDDEN, LATENT, MIXED, VOCAB
+from tests.support.small_models import DENSE, DENSE_LINEAR, HIDDEN, LATENT, MIXED, VOCAB, mixers_alone
 from warmset.model import (
-    ModelSpec,
     active_linear_parameters,
     all_reduce_bytes,
     decode_flops_per_step,
@@ -25,26 +24,12 @@ from warmset.model.spec import (
     Indexer,
     IndexKey,
     KvHeads,
-    Layer,
     Mixer,
     StatePart,
 )
 
 LOGITS = 2 * VOCAB * HIDDEN
 BF16, FP8 = kv_layout("bf16"), kv_layout("fp8")
-
-
-def model(*mixers):
-    """A model of one layer for each mixer, with nothing but the mixer in it."""
-    return ModelSpec(
-        name="m",
-        model_type="test",
-        cache_class="test",
-        hidden_size=HIDDEN,
-        vocab_size=VOCAB,
-        tied_embeddings=True,
-        layers=tuple(Layer(mixers=(mixer,)) for mixer in mixers),
-    )
 
 
 def test_prefill_counts_each_pair_of_query_and_key():
@@ -63,7 +48,7 @@ def test_cached_latents_are_expanded_again():
 
 
 def test_a_window_bounds_the_pairs():
-    spec = model(
+    spec = mixers_alone(
         Mixer(attentions=(Attention(num_heads=4, key_size=2, value_size=2, reach="sliding", span_tokens=12),))
     )
     assert prefill_flops(spec, 3, 10).attention == 2 * 4 * (2 + 2) * (11 + 12 + 12)
@@ -73,31 +58,33 @@ def test_a_chosen_latent_is_absorbed():
     indexer = Indexer(num_heads=2, key_size=5, top_k=12)
     part = Attention(num_heads=4, key_size=3, value_size=2, latent=LATENT, indexer=indexer)
     absorbed, scores = 2 * 4 * (2 * 3 + 1) * (11 + 12 + 12), 2 * 2 * 5 * (11 + 12 + 13)
-    flops = prefill_flops(model(Mixer(attentions=(part,))), 3, 10)
+    flops = prefill_flops(mixers_alone(Mixer(attentions=(part,))), 3, 10)
     assert flops == (LOGITS, absorbed + scores)
     shared = Indexer(num_heads=2, key_size=5, top_k=12, shared=True)
     part = Attention(num_heads=4, key_size=3, value_size=2, latent=LATENT, indexer=shared)
-    assert prefill_flops(model(Mixer(attentions=(part,))), 3, 10).attention == absorbed
+    assert prefill_flops(mixers_alone(Mixer(attentions=(part,))), 3, 10).attention == absorbed
 
 
 def test_compressed_entries():
     # At positions 11, 12, 13 there are 2, 3, 3 entries of four tokens, and a window of four.
     shape = {"num_heads": 4, "key_size": 6, "value_size": 6}
     window = Attention(**shape, reach="sliding", span_tokens=4)
-    flops = prefill_flops(model(Mixer(attentions=(window, Attention(**shape, tokens_per_entry=4)))), 3, 10)
+    flops = prefill_flops(
+        mixers_alone(Mixer(attentions=(window, Attention(**shape, tokens_per_entry=4)))), 3, 10
+    )
     assert flops.attention == 2 * 4 * 12 * (3 * 4 + 2 + 3 + 3)
 
 
 def test_an_encoder_input_is_projected_once():
     part = Attention(num_heads=4, key_size=2, value_size=2, reach="cross", span_tokens=50)
-    spec = model(Mixer(attentions=(part,), split_parameters=70, kv_parameters=11))
+    spec = mixers_alone(Mixer(attentions=(part,), split_parameters=70, kv_parameters=11))
     assert prefill_flops(spec, 3, 0) == (2 * 3 * 70 + LOGITS + 2 * 11 * 50, 3 * 2 * 4 * 4 * 50)
     assert prefill_flops(spec, 3, 10).gemm == 2 * 3 * 70 + LOGITS
     assert decode_flops_per_step(spec, 2, 20) == (2 * (2 * 70 + LOGITS), 2 * 2 * 4 * 4 * 50)
 
 
 def test_a_recurrence_is_linear():
-    spec = model(Mixer(scan_flops_per_token=13))
+    spec = mixers_alone(Mixer(scan_flops_per_token=13))
     assert [prefill_flops(spec, 3, cached).attention for cached in (0, 10)] == [39, 39]
     assert decode_flops_per_step(spec, 5, 100).attention == 65
 
@@ -128,7 +115,7 @@ def test_decode():
 
 def test_decode_in_a_window_counts_each_sequence():
     part = Attention(num_heads=4, key_size=2, value_size=2, reach="sliding", span_tokens=12)
-    spec = model(Mixer(attentions=(part,)))
+    spec = mixers_alone(Mixer(attentions=(part,)))
     # 35 tokens in three sequences: 12, 12 and 11.
     assert decode_flops_per_step(spec, 3, 35).attention == 2 * 4 * 4 * 35
     assert decode_flops_per_step(spec, 3, 300).attention == 2 * 4 * 4 * 36
@@ -165,7 +152,7 @@ def test_a_decode_step_reads_compressed_entries():
 
 def test_states_are_read_and_written():
     part = StatePart(role="recurrent", num_units=4, unit_elements=100, bits=32)
-    spec = model(Mixer(states=(part,)))
+    spec = mixers_alone(Mixer(states=(part,)))
     assert decode_kv_bytes_read(spec, BF16, 1000, batch_size=3) == 3 * 2 * 4 * 100 * 4
     assert decode_kv_bytes_read(spec, BF16, 0) == 0
 
@@ -174,7 +161,7 @@ def test_layers_that_share_read_the_cache_of_an_earlier_one():
     entry = KvHeads(num_heads=2, key_size=2, value_size=2)
     full = Attention(num_heads=4, key_size=2, value_size=2)
     window = Attention(num_heads=4, key_size=2, value_size=2, reach="sliding", span_tokens=12)
-    spec = model(
+    spec = mixers_alone(
         Mixer(caches=(Cache(entry=entry),), attentions=(full,)),
         Mixer(caches=(Cache(entry=entry, reach="sliding", span_tokens=12),), attentions=(window,)),
         Mixer(attentions=(full,)),
@@ -189,7 +176,7 @@ def test_an_index_that_is_shared_is_read_once():
     shared = Indexer(num_heads=2, key_size=8, top_k=10, shared=True)
     key = Cache(entry=IndexKey(size=8, default_format="bf16"))
     shape = {"num_heads": 4, "key_size": 3, "value_size": 2, "latent": LATENT}
-    spec = model(
+    spec = mixers_alone(
         Mixer(caches=(Cache(entry=LATENT), key), attentions=(Attention(**shape, indexer=own),)),
         Mixer(caches=(Cache(entry=LATENT),), attentions=(Attention(**shape, indexer=shared),)),
     )

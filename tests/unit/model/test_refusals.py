@@ -5,24 +5,11 @@ import json
 
 import pytest
 
+from tests.support.configs import LLAMA, without
 from warmset.errors import InputError, UnsupportedModelError
 from warmset.model import growth_bytes_per_token, kv_layout, resolve_config, shipped_models
 
 PATHS = {shipped.model: shipped.path for shipped in shipped_models()}
-LLAMA = {
-    "model_type": "llama",
-    "num_hidden_layers": 2,
-    "hidden_size": 64,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "intermediate_size": 128,
-    "vocab_size": 100,
-    "max_position_embeddings": 4096,
-}
-
-
-def without(config, *keys):
-    return {key: value for key, value in config.items() if key not in keys}
 
 
 def shipped(model, **changes):

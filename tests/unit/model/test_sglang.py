@@ -2,68 +2,34 @@ from fractions import Fraction
 
 import pytest
 
+from tests.support.sglang_models import (
+    DSA,
+    GPT_OSS,
+    HEADS,
+    HYBRID,
+    LLAMA,
+    STATES,
+    WINDOW,
+    layer,
+    model,
+    pools,
+)
 from warmset.errors import InfeasibleError, InputError, UnsupportedModelError
 from warmset.model.engines.sglang import (
-    SglangPools,
-    SglangSettings,
     sglang_budget_bytes,
-    sglang_pools,
 )
 from warmset.model.engines.sglang_layers import stages
-from warmset.model.layouts import kv_layout
 from warmset.model.placement import Placement
 from warmset.model.spec import (
     Attention,
     Cache,
     CompressedEntry,
-    IndexKey,
-    KvHeads,
-    Latent,
     Layer,
     Mixer,
     ModelSpec,
-    StatePart,
 )
 
 GIB = 2**30
-ONE_GPU = Placement()
-HEADS = Cache(entry=KvHeads(num_heads=8, key_size=128, value_size=128))
-WINDOW = Cache(entry=KvHeads(num_heads=8, key_size=64, value_size=64), reach="sliding", span_tokens=128)
-LATENT = Cache(entry=Latent(latent_size=512, rope_size=64, sparse=True))
-INDEX = Cache(entry=IndexKey(size=128, default_format="fp8_scaled"))
-STATES = (
-    StatePart(role="conv", num_units=32, unit_elements=3 * 64),
-    StatePart(role="recurrent", num_units=32, unit_elements=64 * 128),
-)
-
-
-def layer(*caches: Cache, states: tuple[StatePart, ...] = ()) -> Layer:
-    return Layer(mixers=(Mixer(caches=caches, states=states),))
-
-
-def model(model_type: str, *layers: Layer, **more) -> ModelSpec:
-    return ModelSpec(
-        name=f"a-{model_type}",
-        model_type=model_type,
-        cache_class="of the test",
-        hidden_size=4096,
-        vocab_size=1000,
-        tied_embeddings=False,
-        layers=layers,
-        **{"max_context_tokens": 32_768} | more,
-    )
-
-
-LLAMA = model("llama", *[layer(HEADS)] * 4)
-GPT_OSS = model("gpt_oss", *[layer(HEADS), layer(WINDOW)] * 4)
-DSA = model("deepseek_v32", *[layer(LATENT, INDEX), layer(LATENT)] * 4)
-HYBRID = model("qwen3_next", *[layer(states=STATES)] * 3, layer(HEADS))
-
-
-def pools(spec: ModelSpec, layout: str = "bf16", placement=ONE_GPU, **settings) -> SglangPools:
-    return sglang_pools(
-        spec, kv_layout(layout), placement, SglangSettings(**{"available_bytes": 4 * GIB} | settings)
-    )
 
 
 def test_budget_is_the_static_share_less_weights():

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from tests.unit.model.test_flops import model
+from tests.support.small_models import mixers_alone
 from warmset.errors import InfeasibleError, InputError
 from warmset.facts import Fact
 from warmset.model import Placement, kv_layout, load_model, resolve_config
@@ -113,7 +113,7 @@ def test_notes(name, words, text, is_there):
 def test_windows_of_two_lengths_are_noted():
     entry = KvHeads(num_heads=1, key_size=8, value_size=8)
     windows = [Cache(entry=entry, reach="sliding", span_tokens=span) for span in (16, 16, 1024)]
-    found = size_model(model(*(Mixer(caches=(cache,)) for cache in windows)), question(1))
+    found = size_model(mixers_alone(*(Mixer(caches=(cache,)) for cache in windows)), question(1))
     # 2 layers and 1 layer of (8 + 8) x 2 bytes.
     assert "windows: 64 B/token up to 16 tokens, 32 B/token up to 1,024 tokens" in found.notes
 
@@ -306,22 +306,22 @@ def test_steps_of_caches(cache, layout, label, inside, rate):
     mixer = Mixer(caches=(cache,))
     every = f" / {cache.tokens_per_entry} tokens" if cache.tokens_per_entry > 1 else ""
     expected = (label, f"2 layers x [{inside}]{every}", f"{rate} bytes per token")
-    assert lines(model(mixer, mixer), layout) == [expected]
+    assert lines(mixers_alone(mixer, mixer), layout) == [expected]
 
 
 def test_steps_of_a_large_rate():
     # 40 layers x 64 heads x (128 + 128) x 2 bytes.
     mixer = Mixer(caches=(Cache(entry=KvHeads(num_heads=64, key_size=128, value_size=128)),))
-    assert lines(model(*[mixer] * 40))[0][2] == "1,310,720 bytes per token"
+    assert lines(mixers_alone(*[mixer] * 40))[0][2] == "1,310,720 bytes per token"
 
 
 def test_steps_of_a_rate_that_is_not_whole():
     # 584 bytes for 16 tokens: 36.5.
-    assert lines(model(Mixer(caches=(Cache(entry=ENTRY, tokens_per_entry=16),))), FP8)[0][2] == (
+    assert lines(mixers_alone(Mixer(caches=(Cache(entry=ENTRY, tokens_per_entry=16),))), FP8)[0][2] == (
         "36.5 bytes per token"
     )
     # 584 bytes for 128 tokens: 4.5625.
-    assert lines(model(Mixer(caches=(Cache(entry=ENTRY, tokens_per_entry=128),))), FP8)[0][2] == (
+    assert lines(mixers_alone(Mixer(caches=(Cache(entry=ENTRY, tokens_per_entry=128),))), FP8)[0][2] == (
         "4.5625 bytes per token"
     )
 
@@ -330,7 +330,7 @@ def test_steps_of_states():
     recurrent = StatePart(role="recurrent", num_units=32, unit_elements=128 * 128, bits=32)
     conv = StatePart(role="conv", num_units=3, unit_elements=5)
     mixer = Mixer(states=(recurrent, conv))
-    assert lines(model(mixer, mixer, mixer)) == [
+    assert lines(mixers_alone(mixer, mixer, mixer)) == [
         # 3 x 32 x 16,384 x 4
         ("recurrent state", "3 layers x 32 x 16,384 elements of 32 bits", "6,291,456 bytes per sequence"),
         ("conv state", "3 layers x 3 x 5 elements of 16 bits", "90 bytes per sequence"),

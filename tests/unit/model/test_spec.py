@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.model.test_flops import model
+from tests.support.small_models import mixers_alone
 from warmset.model import load_model
 from warmset.model.spec import Cache, KvHeads, Latent, Mixer
 
@@ -29,9 +29,9 @@ def test_models_whose_kv_every_gpu_copies(name, is_latent):
 
 def test_only_what_grows_decides_whether_it_is_copied():
     window = Cache(entry=HEADS, reach="sliding", span_tokens=16)
-    assert model(Mixer(caches=(LATENT, window))).is_latent
-    assert not model(Mixer(caches=(window,))).is_latent
-    assert not model(Mixer(caches=(LATENT,)), Mixer(caches=(Cache(entry=HEADS),))).is_latent
+    assert mixers_alone(Mixer(caches=(LATENT, window))).is_latent
+    assert not mixers_alone(Mixer(caches=(window,))).is_latent
+    assert not mixers_alone(Mixer(caches=(LATENT,)), Mixer(caches=(Cache(entry=HEADS),))).is_latent
 
 
 @pytest.mark.parametrize(

@@ -2,76 +2,32 @@ from fractions import Fraction
 
 import pytest
 
+from tests.support.vllm_models import HEADS, INDEX, LATENT, STATE, layer, model, pool_of
 from warmset.errors import InfeasibleError, InputError, UnsupportedModelError
 from warmset.model.engines.vllm import (
-    VllmPool,
     VllmSettings,
     available_kv_bytes,
     capability_of,
     default_batched_tokens,
     default_running_requests,
-    vllm_pool,
 )
 from warmset.model.engines.vllm_packing import _padding_divisor
-from warmset.model.layouts import KvLayout, kv_layout
+from warmset.model.layouts import kv_layout
 from warmset.model.placement import Placement, stage_ranges
 from warmset.model.spec import (
     Attention,
     Cache,
     CompressedEntry,
-    Entry,
-    IndexKey,
     KvHeads,
     Latent,
     Layer,
     Mixer,
     ModelSpec,
     Quantization,
-    Reach,
     StatePart,
 )
 
 GIB = 2**30
-AMPLE_BYTES = 10**13
-HEADS = KvHeads(num_heads=8, key_size=128, value_size=128)
-LATENT = Latent(latent_size=512, rope_size=64)
-INDEX = IndexKey(size=128, default_format="fp8_scaled")
-STATE = (
-    StatePart(role="conv", num_units=32, unit_elements=3 * 128),
-    StatePart(role="recurrent", num_units=32, unit_elements=128 * 128, bits=32),
-)
-
-
-def layer(
-    *entries: Entry, reach: Reach = "full", span: int = 0, ratio: int = 1, states: tuple[StatePart, ...] = ()
-) -> Layer:
-    caches = tuple(
-        Cache(entry=entry, reach=reach, span_tokens=span, tokens_per_entry=ratio) for entry in entries
-    )
-    return Layer(mixers=(Mixer(caches=caches, states=states),))
-
-
-def model(*layers: Layer, model_type: str = "llama", mtp: tuple[Layer, ...] = ()) -> ModelSpec:
-    return ModelSpec(
-        name="model",
-        model_type=model_type,
-        cache_class="",
-        hidden_size=4096,
-        vocab_size=1000,
-        tied_embeddings=False,
-        layers=layers,
-        mtp_layers=mtp,
-        max_context_tokens=8192,
-    )
-
-
-def pool_of(
-    spec: ModelSpec, placement: Placement | None = None, layout: KvLayout | None = None, **flags: object
-) -> VllmPool:
-    settings = VllmSettings(**{"available_bytes": AMPLE_BYTES, **flags})
-    return vllm_pool(spec, settings, placement or Placement(), layout)
-
-
 PLAIN = model(*[layer(HEADS)] * 4)
 WINDOWED = model(layer(HEADS), *[layer(HEADS, reach="sliding", span=128)] * 5)
 HYBRID = model(layer(HEADS), *[layer(states=STATE)] * 3, model_type="qwen3_5_text")

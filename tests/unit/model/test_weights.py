@@ -4,9 +4,26 @@ from fractions import Fraction
 
 import pytest
 
+from tests.support.small_models import (
+    BY_HEADS,
+    DENSE,
+    DENSE_FFN,
+    DENSE_LINEAR,
+    DOWN,
+    EXPERT,
+    HIDDEN,
+    KEY_AND_VALUE,
+    MIXED,
+    MIXED_LINEAR,
+    NORMS,
+    QUERY_AND_OUTPUT,
+    ROUTER,
+    TABLE,
+)
 from warmset.errors import InputError
 from warmset.model import (
     ModelSpec,
+    Placement,
     active_linear_parameters,
     active_parameters,
     decode_weight_bytes_read,
@@ -16,77 +33,12 @@ from warmset.model import (
     weight_bytes_per_gpu,
 )
 from warmset.model.checkpoints import checkpoint_formats
-from warmset.model.spec import Attention, Cache, FeedForward, KvHeads, Latent, Layer, Mixer, Quantization
+from warmset.model.spec import FeedForward, Layer, Quantization
 from warmset.model.weights import WeightFormats
 
-HIDDEN, VOCAB = 8, 100
-TABLE = HIDDEN * VOCAB
-NORMS = (2 * 2 + 1) * HIDDEN
 
-# Two layers, four heads of two, two KV heads; a gated dense part of 16.
-QUERY_AND_OUTPUT, KEY_AND_VALUE, DENSE_FFN = 8 * 8 + 8 * 8, 8 * 4 + 8 * 4, 3 * 8 * 16
-HEADS = Mixer(
-    caches=(Cache(entry=KvHeads(num_heads=2, key_size=2, value_size=2)),),
-    attentions=(Attention(num_heads=4, key_size=2, value_size=2),),
-    split_parameters=QUERY_AND_OUTPUT,
-    kv_parameters=KEY_AND_VALUE,
-)
-DENSE = ModelSpec(
-    name="dense",
-    model_type="test",
-    cache_class="GQA",
-    hidden_size=HIDDEN,
-    vocab_size=VOCAB,
-    tied_embeddings=False,
-    layers=2
-    * (
-        Layer(
-            mixers=(HEADS,),
-            feed_forward=FeedForward(dense_parameters=DENSE_FFN),
-            norm_parameters=2 * HIDDEN,
-        ),
-    ),
-)
-DENSE_LINEAR = 2 * (QUERY_AND_OUTPUT + KEY_AND_VALUE + DENSE_FFN)
-
-# Two layers with a latent of 3 + 1 and a factored query; one is dense, one has 4 experts, 2 chosen, 1 shared.
-EXPERT, ROUTER = 3 * 8 * 6, 8 * 4
-LATENT = Latent(latent_size=3, rope_size=1)
-LATENT_HEADS = Mixer(
-    caches=(Cache(entry=LATENT),),
-    attentions=(Attention(num_heads=4, key_size=3, value_size=2, latent=LATENT),),
-    split_parameters=5 * 4 * 3 + 3 * 4 * (2 + 2) + 4 * 2 * 8,
-    replicated_parameters=8 * 5 + 8 * (3 + 1),
-)
-MIXED = ModelSpec(
-    name="mixed",
-    model_type="test",
-    cache_class="MLA",
-    hidden_size=HIDDEN,
-    vocab_size=VOCAB,
-    tied_embeddings=True,
-    layers=(
-        Layer(
-            mixers=(LATENT_HEADS,),
-            feed_forward=FeedForward(dense_parameters=DENSE_FFN),
-            norm_parameters=2 * HIDDEN,
-        ),
-        Layer(
-            mixers=(LATENT_HEADS,),
-            feed_forward=FeedForward(
-                shared_parameters=EXPERT,
-                router_parameters=ROUTER,
-                expert_parameters=EXPERT,
-                num_experts=4,
-                experts_per_token=2,
-            ),
-            norm_parameters=2 * HIDDEN,
-        ),
-    ),
-)
-DOWN = 2 * (8 * 5 + 8 * (3 + 1))
-BY_HEADS = 2 * (5 * 4 * 3 + 3 * 4 * (2 + 2) + 4 * 2 * 8)
-MIXED_LINEAR = DOWN + BY_HEADS + DENSE_FFN + EXPERT  # with the shared expert, without router and routed ones
+def over(tensor_parallel, **sizes):
+    return Placement(tensor_parallel=tensor_parallel, **sizes)
 
 
 def test_all_parameters():
@@ -149,12 +101,12 @@ def test_scales_count(weight_format, block_weights, block_bytes):
 def test_weights_on_each_gpu(tensor_parallel, rows, kv_share):
     linear = 2 * ((QUERY_AND_OUTPUT + DENSE_FFN) // tensor_parallel + KEY_AND_VALUE // kv_share)
     expected = 2 * (linear + 2 * rows * HIDDEN + NORMS)
-    assert weight_bytes_per_gpu(DENSE, "bf16", tensor_parallel) == expected
+    assert weight_bytes_per_gpu(DENSE, "bf16", over(tensor_parallel)) == expected
 
 
 def test_latent_projections_are_on_every_gpu():
     linear = DOWN + (MIXED_LINEAR - DOWN + 4 * EXPERT) // 4
-    assert weight_bytes_per_gpu(MIXED, "bf16", 4) == 2 * (linear + 64 * HIDDEN + NORMS + ROUTER)
+    assert weight_bytes_per_gpu(MIXED, "bf16", over(4)) == 2 * (linear + 64 * HIDDEN + NORMS + ROUTER)
 
 
 def test_dp_attention_copies_attention_and_embedding():
@@ -163,37 +115,47 @@ def test_dp_attention_copies_attention_and_embedding():
     tables = (64 + 64) * HIDDEN  # the embedding over 2 GPUs, the head over 4
     spec = _with(MIXED, tied_embeddings=False)
     expected = 2 * (DOWN + BY_HEADS // 2 + rest + tables + NORMS + ROUTER)
-    assert weight_bytes_per_gpu(spec, "bf16", 4, dp_attention=2) == expected
+    assert weight_bytes_per_gpu(spec, "bf16", over(4, dp_attention=2)) == expected
     alone = 2 * (DOWN + BY_HEADS + rest + (128 + 64) * HIDDEN + NORMS + ROUTER)
-    assert weight_bytes_per_gpu(spec, "bf16", 4, dp_attention=4) == alone
+    assert weight_bytes_per_gpu(spec, "bf16", over(4, dp_attention=4)) == alone
 
 
 def test_experts_stay_whole_under_expert_parallelism():
-    by_four = weight_bytes_per_gpu(MIXED, "bf16", 4)
-    assert weight_bytes_per_gpu(MIXED, "bf16", 4, expert_parallel=4) == by_four
+    by_four = weight_bytes_per_gpu(MIXED, "bf16", over(4))
+    assert weight_bytes_per_gpu(MIXED, "bf16", over(4), expert_parallel=4) == by_four
     # Five experts over two pairs of GPUs: three of them, each over two GPUs.
     odd = _with_experts(MIXED, 5)
-    more = weight_bytes_per_gpu(odd, "bf16", 4, expert_parallel=2) - by_four
+    more = weight_bytes_per_gpu(odd, "bf16", over(4), expert_parallel=2) - by_four
     assert more == 2 * (3 * EXPERT // 2 - 4 * EXPERT // 4)
 
 
 def test_the_fullest_stage_of_a_pipeline():
     # Stages of one layer each; the first has the embedding, the last the LM head and the last norm.
     layer = DENSE_LINEAR // 2 + 2 * HIDDEN
-    assert weight_bytes_per_gpu(DENSE, "bf16", 1, pipeline_parallel=2) == 2 * (layer + 128 * HIDDEN + HIDDEN)
+    assert weight_bytes_per_gpu(DENSE, "bf16", over(1, pipeline_parallel=2)) == 2 * (
+        layer + 128 * HIDDEN + HIDDEN
+    )
     # A tied table is on both ends.
     tied = _with(DENSE, tied_embeddings=True)
-    assert weight_bytes_per_gpu(tied, "bf16", 1, pipeline_parallel=2) == 2 * (layer + 128 * HIDDEN + HIDDEN)
+    assert weight_bytes_per_gpu(tied, "bf16", over(1, pipeline_parallel=2)) == 2 * (
+        layer + 128 * HIDDEN + HIDDEN
+    )
     # Three layers over two stages: the longer one comes first, and the last stage is lighter.
     longer = _with(DENSE, layers=DENSE.layers + DENSE.layers[:1])
-    assert weight_bytes_per_gpu(longer, "bf16", 1, pipeline_parallel=2) == 2 * (2 * layer + 128 * HIDDEN)
+    assert weight_bytes_per_gpu(longer, "bf16", over(1, pipeline_parallel=2)) == 2 * (
+        2 * layer + 128 * HIDDEN
+    )
 
 
 def test_one_gpu_has_all_weights_but_for_the_padding():
     for name in ("gpt2", "Mixtral-8x7B", "DeepSeek-V3.2", "Kimi-Linear", "gemma-3n-E4B", "gpt-oss-20b"):
         spec = load_model(name)
         padding = -spec.vocab_size % 64 * spec.hidden_size * (1 if spec.tied_embeddings else 2)
-        assert weight_bytes_per_gpu(spec, "bf16", 1) == weight_bytes(spec, "bf16") + 2 * padding
+        assert weight_bytes_per_gpu(spec, "bf16", over(1)) == weight_bytes(spec, "bf16") + 2 * padding
+
+
+def dense_bytes_per_gpu(expert_parallel=1, **sizes):
+    return weight_bytes_per_gpu(DENSE, "bf16", Placement(**sizes), expert_parallel=expert_parallel)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +169,7 @@ def test_one_gpu_has_all_weights_but_for_the_padding():
 )
 def test_splits_that_do_not_work(sizes, message):
     with pytest.raises(InputError, match=message) as refusal:
-        weight_bytes_per_gpu(DENSE, "bf16", **sizes)
+        dense_bytes_per_gpu(**sizes)
     assert "\n" not in str(refusal.value)
 
 
