@@ -61,7 +61,7 @@ def _print_figures(rows: list[Row]) -> None:
         value = f"{row['value']} {row['unit']}" if row["value"] else "not known"
         conditions = f", {row['conditions']}" if row.get("conditions") else ""
         source = f"   [{row['origin']}: {row['source']}]" if row["source"] else ""
-        note = f" {row['note']}" if row["note"] else ""
+        note = f"; {row['note']}" if row["note"] else ""
         console.print(Padding(Text(f"{row['figure']} = {value}{conditions}{source}{note}"), (0, 0, 0, 2)))
 
 

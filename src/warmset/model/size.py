@@ -11,7 +11,7 @@ from warmset.model.checkpoints import stated_formats
 from warmset.model.engine_pools import BF16, EngineQuestion, EngineSize, size_engine
 from warmset.model.flops import decode_flops_per_step, decode_weight_bytes_read, prefill_flops
 from warmset.model.kv_bytes import KvBytes, cached_prefix_bytes, kv_bytes, sequence_bytes
-from warmset.model.kv_reads import decode_kv_bytes_per_sequence
+from warmset.model.kv_reads import decode_kv_bytes_read
 from warmset.model.layouts import KvLayout
 from warmset.model.parameters import active_parameters, num_parameters
 from warmset.model.placement import Placement, gpu_bytes, sequence_bytes_per_gpu
@@ -211,7 +211,7 @@ def _decode_size(
     return DecodeSize(
         flops=decode_flops_per_step(spec, batch, batch * length).total,
         weight_bytes=None if formats is None else round(decode_weight_bytes_read(spec, formats, batch)),
-        kv_bytes=batch * decode_kv_bytes_per_sequence(spec, question.kv_layout, length),
+        kv_bytes=decode_kv_bytes_read(spec, question.kv_layout, batch * length, batch),
     )
 
 
