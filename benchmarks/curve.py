@@ -5,7 +5,6 @@ to hits at every capacity (`profile_reuse` and `capacity_curve`), on one core. R
 """
 
 import argparse
-import io
 import os
 import platform
 import statistics
@@ -20,10 +19,9 @@ import numba
 import numpy as np
 
 from benchmarks import simulator
-from tests.support.weka import WEKA_SAMPLE, read_weka_sessions, weka_trace
+from tests.support.weka import WEKA_ALL, WEKA_SAMPLE
 from warmset.reuse import CapacityCurve, capacity_curve, profile_reuse
-from warmset.trace import Trace, build_trace, read_mooncake, sample_trace
-from warmset.trace.forest import RequestColumns
+from warmset.trace import Trace, TraceBuilder, read_trace, sample_trace
 
 SHARED = Path(__file__).parents[2] / "shared"
 BAR_REFS_PER_S = 50e6
@@ -39,9 +37,7 @@ class Timing(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=51, help="timed runs of each measurement (default 51)")
-    parser.add_argument(
-        "--full", action="store_true", help="also the whole WEKA trace (needs zstandard, 10 GB)"
-    )
+    parser.add_argument("--full", action="store_true", help="also the whole WEKA trace")
     options = parser.parse_args()
     stay_on_one_core()
     print_machine()
@@ -57,27 +53,17 @@ def main() -> None:
 
 def traces(*, full: bool) -> Iterator[tuple[str, Trace]]:
     yield "Mooncake conversation (shipped)", sample_trace()
-    others: dict[str, tuple[str, Callable[[Path], Trace]]] = {
-        "Mooncake synthetic": ("traces/mooncake/synthetic_trace.jsonl.gz", read_mooncake),
-        "WEKA, 49 sessions": (WEKA_SAMPLE, read_weka_sessions),
+    others = {
+        "Mooncake synthetic": "traces/mooncake/synthetic_trace.jsonl.gz",
+        "WEKA, 49 sessions": WEKA_SAMPLE,
     }
     if full:
-        others["WEKA, 710 sessions"] = (
-            "traces/weka-kv-cache-tester/traces_710_sessions.jsonl.zst",
-            read_full_weka,
-        )
-    for name, (file, read) in others.items():
+        others["WEKA, 710 sessions"] = WEKA_ALL
+    for name, file in others.items():
         if (SHARED / file).is_file():
-            yield name, read(SHARED / file)
+            yield name, read_trace([SHARED / file])
         else:
             print(f"{name:<32} not here: it lies in ../shared, beside the repository")
-
-
-def read_full_weka(path: Path) -> Trace:
-    import zstandard
-
-    with path.open("rb") as packed:
-        return weka_trace(io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(packed)), path.name)
 
 
 # --- measuring -------------------------------------------------------------------------------------
@@ -104,8 +90,8 @@ def curve_of(trace: Trace, measure_from: float = 0.0) -> CapacityCurve:
     return capacity_curve(profile_reuse(trace, measure_from))
 
 
-def columns_of(trace: Trace) -> RequestColumns:
-    """The trace as a reader hands it over, with its nodes for ids."""
+def ids_of(trace: Trace) -> list[np.ndarray]:
+    """The ids of each request as a reader finds them, with the nodes of the trace for ids."""
     paths = []
     for leaf in trace.leaf.tolist():
         path, node = [], leaf
@@ -113,9 +99,16 @@ def columns_of(trace: Trace) -> RequestColumns:
             path.append(node)
             node = trace.node_parent[node]
         paths.append(np.array(path[::-1], dtype=np.int64))
-    return RequestColumns(
-        trace.arrival_ms, trace.input_tokens, trace.output_tokens, trace.num_blocks, np.concatenate(paths)
-    )
+    return paths
+
+
+def built(trace: Trace, ids: list[np.ndarray]) -> Trace:
+    """The same trace, from the ids of its requests."""
+    builder = TraceBuilder(trace.block_tokens)
+    columns = (trace.arrival_ms.tolist(), trace.input_tokens.tolist(), trace.output_tokens.tolist(), ids)
+    for arrival_ms, input_tokens, output_tokens, path in zip(*columns, strict=True):
+        builder.add(arrival_ms=arrival_ms, input_tokens=input_tokens, output_tokens=output_tokens, ids=path)
+    return builder.build(trace.provenance)
 
 
 # --- printing --------------------------------------------------------------------------------------
@@ -166,16 +159,14 @@ def print_simulator(runs: int) -> float | None:
         prepared = simulator.prepare(path, trace.block_tokens)
     swept = simulator.run_program(prepared, simulator.CAPACITIES)
     compare_hits(swept.hit_tokens, curve_of(trace, simulator.WARM_UP_SHARE))
-    columns = columns_of(trace)
+    ids = ids_of(trace)
     rows: dict[str, list[float]] = {"start": [], "sweep": [], "call": [], "curve": [], "from_ids": []}
     for _ in range(runs):  # in turn, so that a busy machine slows all of them
         rows["start"].append(simulator.run_program(prepared, ()).seconds)
         rows["sweep"].append(simulator.run_program(prepared, simulator.CAPACITIES).seconds)
         rows["call"].append(simulator.run_from_parsed_trace(prepared))
         rows["curve"].append(measure(lambda: curve_of(trace, simulator.WARM_UP_SHARE), 5).median_s)
-        rows["from_ids"].append(
-            measure(lambda: curve_of(build_trace(columns, trace.block_tokens, trace.provenance)), 1).median_s
-        )
+        rows["from_ids"].append(measure(lambda: curve_of(built(trace, ids)), 1).median_s)
     prepared.folder.cleanup()
     start, program, call, curve, from_ids = (statistics.median(seconds) for seconds in rows.values())
     return print_comparison(runs, Medians(program - start, call, curve, from_ids))

@@ -44,7 +44,8 @@ class TrafficChoice(_Section, frozen=True, kw_only=True):
     """The request log to plan for."""
 
     trace: str = "mooncake-conversation"
-    block_tokens: int = 512
+    block_tokens: int | None = None
+    """That one id of the log covers; `None` takes the log's own, or what its format usually has."""
     load_factor: float = 1.0
     routing: RoutingChoice = "prefix"
 
@@ -193,7 +194,8 @@ def check_scenario(scenario: Scenario, where: str) -> None:
     Raises: ScenarioError that names the field, the value and what is allowed.
     """
     hardware, slo = scenario.hardware, scenario.slo
-    _at_least(where, "traffic.block_tokens", scenario.traffic.block_tokens, 1)
+    if scenario.traffic.block_tokens is not None:
+        _at_least(where, "traffic.block_tokens", scenario.traffic.block_tokens, 1)
     _above_zero(where, "traffic.load_factor", scenario.traffic.load_factor)
     _at_least(where, "hardware.gpus_per_node", hardware.gpus_per_node, 1)
     for field, nodes in (("max_nodes", hardware.max_nodes), ("nodes", hardware.nodes)):

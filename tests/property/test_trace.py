@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles.list_lru import blocks_of, in_order
-from tests.support.traces import make_trace, mooncake_row, with_prefix_ids, workloads, write_rows
-from warmset.trace import Trace, read_mooncake
+from tests.support.traces import (
+    make_trace,
+    mooncake_row,
+    read_mooncake,
+    with_prefix_ids,
+    workloads,
+    write_rows,
+)
+from warmset.trace import Trace
 
 
 def prefix_of_node(trace: Trace, requests: list) -> dict[int, tuple[int, ...]]:

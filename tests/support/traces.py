@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
-import numpy as np
 from hypothesis import strategies as st
 
 from tests.oracles.list_lru import Request
-from warmset.trace import Provenance, Trace, build_trace
-from warmset.trace.forest import RequestColumns
+from warmset.trace import Provenance, ReadOptions, Trace, TraceBuilder, read_trace
 
 BLOCK_TOKENS = 4
 PROVENANCE = Provenance(name="test")
@@ -21,14 +18,12 @@ PROVENANCE = Provenance(name="test")
 
 def make_trace(requests: Sequence[Request], block_tokens: int = BLOCK_TOKENS) -> Trace:
     """A trace of these requests, in any order of time; their ids may be of content or of prefixes."""
-    columns = RequestColumns(
-        arrival_ms=np.array([request.arrival_ms for request in requests], dtype=np.int64),
-        input_tokens=np.array([request.input_tokens for request in requests], dtype=np.int64),
-        output_tokens=np.ones(len(requests), dtype=np.int64),
-        num_blocks=np.array([len(request.ids) for request in requests], dtype=np.int32),
-        ids=np.array(list(chain.from_iterable(request.ids for request in requests)), dtype=np.int64),
-    )
-    return build_trace(columns, block_tokens, PROVENANCE)
+    builder = TraceBuilder(block_tokens)
+    for request in requests:
+        builder.add(
+            arrival_ms=request.arrival_ms, input_tokens=request.input_tokens, output_tokens=1, ids=request.ids
+        )
+    return builder.build(PROVENANCE)
 
 
 def requests_of(trace: Trace) -> list[Request]:
@@ -101,3 +96,8 @@ def write_rows(path: Path, *rows: object) -> Path:
     """One JSON text a line."""
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return path
+
+
+def read_mooncake(path: Path, block_tokens: int | None = None) -> Trace:
+    """A file read as Mooncake JSONL, whatever it looks like."""
+    return read_trace([path], "mooncake", ReadOptions(block_tokens=block_tokens))

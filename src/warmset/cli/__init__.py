@@ -1,6 +1,5 @@
 """The command line: one file per verb, imported only when it is called."""
 
-import importlib
 import sys
 import traceback
 from typing import Any
@@ -8,34 +7,23 @@ from typing import Any
 import click
 
 import warmset
+from warmset.cli.lazy import LazyGroup
 from warmset.errors import WarmsetError
 
-VERBS = {
+MODULES = {
     "evaluate": "warmset.cli.evaluate",
     "curve": "warmset.cli.curve",
     "size": "warmset.cli.size",
     "catalog": "warmset.cli.catalog",
+    "trace": "warmset.cli.trace",
 }
 
 
-class _Verbs(click.Group):
-    """Imports a verb's module when it is asked for, so that `--help` stays light."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which a user needs them."""
-        del ctx
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb's own `command`, or none: click then says what it did not understand."""
-        del ctx
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = importlib.import_module(VERBS[cmd_name]).command
-        return command
-
-
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=LazyGroup,
+    modules=MODULES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(warmset.__version__, "--version", prog_name="warmset")
 @click.option("--traceback", "_", is_flag=True, help="Show where an error was raised.")
 def group(*, _: bool) -> None:

@@ -19,9 +19,7 @@ MOST = 10**15
 
 @click.command("curve", short_help="Count the hits of a trace at every capacity and time to live.")
 @click.argument("trace")
-@click.option(
-    "--block-tokens", type=int, default=512, show_default=True, help="Tokens that one hash id covers."
-)
+@click.option("--block-tokens", type=int, help="Tokens that one hash id covers.  [default: the log's own]")
 @click.option("--capacity-blocks", help="Capacities, as 1000,3000,…  [default: a geometric range]")
 @click.option("--ttl", "ttl_s", help="Sliding times to live in seconds, as 60,600,…  [default: 60 to 3600]")
 @click.option(
@@ -34,14 +32,14 @@ MOST = 10**15
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     trace: str,
-    block_tokens: int,
+    block_tokens: int | None,
     capacity_blocks: str | None,
     ttl_s: str | None,
     measure_from: float,
     *,
     as_json: bool,
 ) -> None:
-    """Hit tokens of TRACE (a Mooncake JSONL, or `mooncake-conversation`) at each capacity and time to live.
+    """Hit tokens of TRACE (a .wst, a log, or `mooncake-conversation`) at each capacity and time to live.
 
     Exact for LRU with tails evicted before heads. A hit is a block present at lookup with all its ancestors;
     the token hit rate is hit tokens over input tokens. The working set counts distinct blocks in consecutive
@@ -57,6 +55,8 @@ def command(
     opened = open_trace(trace, block_tokens)
     for finding in opened.findings:
         click.echo(f"note: {finding.code}: {finding.count} ({finding.first_example})", err=True)
+    if not opened.has_blocks and opened.input_tokens.any():
+        raise InputError(f"{trace}: the log has lengths only, and what prompts share is unknown")
     profile = profile_reuse(opened, measure_from)
     result = _result(opened, profile, capacities, ttls)
     if as_json:

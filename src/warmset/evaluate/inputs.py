@@ -81,6 +81,11 @@ def gather_inputs(scenario: Scenario) -> Inputs:
         raise ScenarioError(
             f"{scenario.traffic.trace}: no request has any input tokens; there is nothing to serve"
         )
+    if not trace.has_blocks:
+        raise ScenarioError(
+            f"{scenario.traffic.trace}: the log has lengths only, and what prompts share is unknown: "
+            "warmset trace describe tells what such a log can; an evaluation needs block ids or text"
+        )
     trace = trace.sped_up(scenario.traffic.load_factor)
     profile = profile_reuse(trace)
     arrivals = spread_arrivals(trace)

@@ -1,7 +1,20 @@
 """Request logs become a `Trace`: a prefix forest and a request table, in columns."""
 
-from warmset.trace.forest import Provenance, Trace, build_trace
-from warmset.trace.readers import read_mooncake
+from warmset.trace.builder import TraceBuilder
+from warmset.trace.forest import Provenance, Trace
+from warmset.trace.options import ReadOptions
+from warmset.trace.reading import read_trace
 from warmset.trace.sample import open_trace, sample_trace
+from warmset.trace.wst import read_wst, write_wst
 
-__all__ = ["Provenance", "Trace", "build_trace", "open_trace", "read_mooncake", "sample_trace"]
+__all__ = [
+    "Provenance",
+    "ReadOptions",
+    "Trace",
+    "TraceBuilder",
+    "open_trace",
+    "read_trace",
+    "read_wst",
+    "sample_trace",
+    "write_wst",
+]

@@ -125,10 +125,10 @@ def test_flags_that_are_refused(warmset, log, words, says):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (None, "cannot be read: No such file"),
+        (None, "cannot be read: there is no such file"),
         ("", "holds no requests"),
         ("\n\n", "holds no requests"),
-        ('{"timestamp": 0}\n', ":1: input_length is missing"),
+        ('{"timestamp": 0}\n', "rows with the fields 'timestamp' are no request log that is known"),
         (
             '{"timestamp": 0, "input_length": -1, "output_length": 1, "hash_ids": []}\n',
             ":1: input_length is -1",
@@ -149,7 +149,7 @@ def test_flags_that_are_refused(warmset, log, words, says):
             '{"timestamp": 0, "input_length": 1, "output_length": 1, "hash_ids": ["a"]}\n',
             ":1: hash_ids[0] is 'a', not a whole number",
         ),
-        ("not json\n", ":1: not valid JSON"),
+        ("not json\n", "starts with 'not json', which is no request log that is known"),
     ],
     ids=[
         "missing",

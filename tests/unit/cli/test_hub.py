@@ -44,7 +44,10 @@ def test_a_repository_is_fetched(monkeypatch, tmp_path):
     with http.server.HTTPServer(("127.0.0.1", 0), _Hub) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("HF_HOME", str(tmp_path))
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        here = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", here)
+        template = "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE"
+        monkeypatch.setattr(template, here + "/{repo_id}/resolve/{revision}/{filename}")
         assert load_model_or_fetch("maker/model").name == "maker/model"
         with pytest.raises(InputError, match=r"maker/none: config\.json cannot be fetched"):
             load_model_or_fetch("maker/none")

@@ -3,7 +3,7 @@
 import pytest
 
 import warmset as package
-from warmset.cli import VERBS, group
+from warmset.cli import MODULES, group
 from warmset.errors import InfeasibleError, InputError
 
 
@@ -11,10 +11,10 @@ def test_help_names_every_verb(warmset):
     for words in (["--help"], ["-h"], []):
         ended = warmset(*words)
         assert (ended.code, ended.err) == (0, "")
-        assert all(f"\n  {verb} " in ended.out for verb in VERBS)
+        assert all(f"\n  {verb} " in ended.out for verb in MODULES)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", MODULES)
 def test_every_verb_has_help(warmset, verb):
     ended = warmset(verb, "--help")
     assert ended.code == 0

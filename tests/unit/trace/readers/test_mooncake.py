@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.traces import mooncake_row, write_rows
+from tests.support.traces import mooncake_row, read_mooncake, write_rows
 from warmset.errors import InputError, TraceFormatError
-from warmset.trace import read_mooncake
-from warmset.trace.readers import mooncake
+from warmset.trace import source
 
 GOOD = json.dumps(mooncake_row()).encode()
 
@@ -103,7 +102,7 @@ def test_sessions_are_numbered_in_order_of_arrival(tmp_path):
 def test_sessions_of_some_rows_only_are_left_out_and_counted(tmp_path):
     path = write_rows(tmp_path / "t", mooncake_row(session_id="a"), mooncake_row(), mooncake_row())
     assert read_mooncake(path).session is None
-    assert findings(path) == {"unnamed_sessions": (2, "rows without session_id; sessions are left out")}
+    assert findings(path) == {"unnamed_sessions": (2, "rows without a session; sessions are left out")}
 
 
 # --- odd rows are kept and counted -----------------------------------------------------------------
@@ -276,19 +275,23 @@ def test_a_file_without_requests(tmp_path, content):
 
 
 def test_missing_file(tmp_path):
-    assert refusal(tmp_path / "none.jsonl") == ": cannot be read: No such file or directory"
+    assert (
+        refusal(tmp_path / "none.jsonl")
+        == ": cannot be read: there is no such file or folder, and no file matches it"
+    )
 
 
-def test_folder(tmp_path):
-    assert refusal(tmp_path) == ": cannot be read: Is a directory"
+def test_folder_of_nothing(tmp_path):
+    assert refusal(tmp_path) == ": cannot be read: the folder holds no files"
 
 
 def test_file_without_permission(tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
+    path = write(tmp_path / "t", GOOD)
     monkeypatch.setattr(Path, "open", refuse)
-    assert refusal(tmp_path / "t") == ": cannot be read: Permission denied"
+    assert refusal(path) == ": cannot be read: Permission denied"
 
 
 def test_cut_gzip(tmp_path):
@@ -316,10 +319,10 @@ def test_damaged_gzip(tmp_path, damage):
 
 
 def test_a_line_is_read_up_to_a_limit(tmp_path, monkeypatch):
-    path = write(tmp_path / "t", GOOD + b"\n" + GOOD[:-1] + b" " * 200 + b"}\n")
-    monkeypatch.setattr(mooncake, "MAX_LINE_BYTES", len(GOOD) + 100)
-    assert refusal(path) == f":2: the line is longer than {len(GOOD) + 100} bytes"
-    monkeypatch.setattr(mooncake, "MAX_LINE_BYTES", len(GOOD) + 201)
+    path = write(tmp_path / "t", GOOD + b"\n" + GOOD[:-1] + b" " * (2**20 + 100 - len(GOOD)) + b"}\n")
+    monkeypatch.setattr(source, "MAX_LINE_BYTES", 2**20)
+    assert refusal(path).startswith(":2: the line is longer than 1 MiB: ")
+    monkeypatch.setattr(source, "MAX_LINE_BYTES", 2**20 + 101)
     assert read_mooncake(path).num_requests == 2
 
 
