@@ -13,7 +13,7 @@ help:
 	@echo "make test       run all tests                 (ARGS=\"-k units\" selects some)"
 	@echo "make check      lint, format, types, import direction, dependencies"
 	@echo "make format     rewrite the code as make check wants it"
-	@echo "make bench      the reuse curve's speed, and the latency model against published measurements"
+	@echo "make bench      the speed of the reuse curve and of reading logs, and the latency model against published measurements"
 	@echo "make lock       renew constraints.txt         (needs uv)"
 	@echo "make clean      remove .venv, caches and build outputs"
 
@@ -45,6 +45,7 @@ bench: $(STAMP)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation -e ".[bench]" || \
 	  echo "warmset: kvcache-simulator is not installable here; no comparison" >&2
 	@$(BIN)/python -m benchmarks.curve $(ARGS)
+	@$(BIN)/python -m benchmarks.trace_import
 	@$(BIN)/python -m benchmarks.latency
 
 # One version of each package for all supported Pythons and systems; names and hashes only.

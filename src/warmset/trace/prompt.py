@@ -41,6 +41,7 @@ class Prompt:
     output_tokens: int | None = None
     cached_tokens: int | None = None
     duration_ms: int | None = None
+    think_ms: int | None = None
     session: Name | None = None
     kind: str | None = None
     model: str | None = None

@@ -42,7 +42,18 @@ class Detected:
         return found
 
 
-FORMATS = ("weka", "mooncake")
+FORMATS = (
+    "weka",
+    "mooncake",
+    "otel",
+    "litellm",
+    "aiperf_text",
+    "lmcache_agent",
+    "gateway",
+    "tracelab",
+    "claude_code",
+    "openclaw",
+)
 """Modules of this folder, the more particular before the more general."""
 
 
@@ -75,5 +86,4 @@ def _unknown(head: Head) -> str:
     if head.rows:
         fields = ", ".join(list(head.rows[0])[:12])
         return f"rows with the fields {reprlib.repr(fields)} are no request log that is known"
-    first = head.start.strip().split(b"\n", 1)[0][:60].decode(errors="replace")
-    return f"starts with {first!r}, which is no request log that is known"
+    return "is no request log that is known"
