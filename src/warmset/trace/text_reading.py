@@ -44,8 +44,8 @@ def read_prompts(
     held: list[Prompt] = []
     chars_per_token = options.chars_per_token
     if chars_per_token is None:
-        held = list(_first_of(incoming))
-        chars_per_token, assumption = _measured(held, tally)
+        held = list(first_prompts(incoming))
+        chars_per_token, assumption = measured_ratio(held, tally)
     else:
         assumption = f"Tokens are counted at {chars_per_token:g} characters each, as given."
     builder.assumptions.append(assumption)
@@ -117,7 +117,7 @@ class _Taker:
         return encoder.count_tokens(prompt.answer)
 
 
-def _first_of(prompts: Iterator[Prompt]) -> Iterator[Prompt]:
+def first_prompts(prompts: Iterator[Prompt]) -> Iterator[Prompt]:
     """Enough prompts to measure on, and never more text than memory should hold."""
     characters = 0
     for count, prompt in enumerate(prompts, start=1):
@@ -127,7 +127,7 @@ def _first_of(prompts: Iterator[Prompt]) -> Iterator[Prompt]:
             return
 
 
-def _measured(prompts: Sequence[Prompt], tally: Tally) -> tuple[float, str]:
+def measured_ratio(prompts: Sequence[Prompt], tally: Tally) -> tuple[float, str]:
     """Characters a token, to two decimals, and what to say of the figure."""
     counted = [prompt for prompt in prompts if prompt.input_tokens and has_text(prompt)]
     characters = sum(len(plain_text(prompt)) for prompt in counted)

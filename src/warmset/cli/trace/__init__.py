@@ -6,6 +6,7 @@ from warmset.cli.lazy import LazyGroup
 
 MODULES = {
     "import": "warmset.cli.trace.import_",
+    "lint": "warmset.cli.trace.lint",
 }
 
 
