@@ -131,7 +131,8 @@ def print_peer(runs: int) -> None:
             ours.append(timed(lambda: read_trace([path])))
     ratio = statistics.median(theirs) / statistics.median(ours)
     print(
-        f"\nReading the Mooncake conversation trace: kvcache-simulator {1e3 * statistics.median(theirs):,.0f} ms, "
+        "\nReading the Mooncake conversation trace: "
+        f"kvcache-simulator {1e3 * statistics.median(theirs):,.0f} ms, "
         f"Warmset {1e3 * statistics.median(ours):,.0f} ms, {ratio:.1f} times as fast"
     )
 

@@ -33,12 +33,15 @@ class ResidentBlocks(NamedTuple):
 def window_blocks(profile: ReuseProfile, window_ms: int) -> WindowBlocks:
     """The working set of consecutive windows of one length."""
     trace = profile.trace
-    window = (trace.arrival_ms - trace.arrival_ms[0]) // window_ms
+    number = (trace.arrival_ms - trace.arrival_ms[0]) // window_ms
+    # Windows without a request hold nothing: only the others take memory, however long the trace is.
+    _, window = np.unique(number, return_inverse=True)
     distinct = np.zeros(int(window[-1]) + 1, dtype=np.int64)
     np.add.at(distinct, window, profile.new_blocks_per_request())
     first_touch_in_window = window[profile.owner] < window[profile.request]
     np.add.at(distinct, window[profile.request[first_touch_in_window]], profile.length[first_touch_in_window])
-    return WindowBlocks(float(distinct.sum() / distinct.size), int(distinct.max()), distinct.size)
+    num_windows = int(number[-1]) + 1
+    return WindowBlocks(float(distinct.sum() / num_windows), int(distinct.max()), num_windows)
 
 
 def resident_blocks(profile: ReuseProfile, ttl_ms: int) -> ResidentBlocks:

@@ -4,9 +4,10 @@ Memory grows with distinct blocks and with requests, not with block references: 
 forest as it comes, and only the vertex where it ends is kept.
 """
 
+import hashlib
 import reprlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -153,29 +154,15 @@ class TraceBuilder:
         column["previous"] = self._previous_rows()
         provenance = replace(provenance, assumptions=(*provenance.assumptions, *self.assumptions))
         provenance = self._on_one_clock(column["arrival_ms"], column["session"], provenance)
-        order = np.argsort(column["arrival_ms"], kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(order.size)
-        column = {name: values[order] for name, values in column.items()}
-        has_previous = column["previous"] >= 0
-        column["previous"][has_previous] = place[column["previous"][has_previous]]
-        if self._names["session"]:
-            column["session"] = _by_first_use(column["session"])
-        node_parent, leaf = self._forest.canonical(column["leaf"].astype(np.int32))
-        return Trace(
-            provenance=provenance,
+        findings = (*self.tally.findings(), *self._own_findings(column))
+        return arranged(
+            column,
+            self._forest.parents(),
             block_tokens=self.block_tokens,
-            node_parent=node_parent,
-            node_depth=kernel.depths(node_parent),
-            arrival_ms=column["arrival_ms"],
-            input_tokens=column["input_tokens"],
-            output_tokens=column["output_tokens"],
-            leaf=leaf,
-            num_blocks=column["num_blocks"].astype(np.int32),
+            provenance=provenance,
             kind_names=tuple(str(name) for name in self._names["kind"]),
             model_names=tuple(str(name) for name in self._names["model"]),
-            findings=(*self.tally.findings(), *self._own_findings(column)),
-            **_known_columns(column),
+            findings=findings,
         )
 
     def _on_one_clock(self, arrival_ms: Int64s, session: Int64s, provenance: Provenance) -> Provenance:
@@ -225,7 +212,58 @@ class TraceBuilder:
         return tuple(findings)
 
 
-def _by_first_use(numbers: Int64s) -> Int64s:
+def arranged(
+    columns: Mapping[str, npt.NDArray[Any]],
+    node_parent: Int32s,
+    *,
+    block_tokens: int,
+    provenance: Provenance,
+    kind_names: tuple[str, ...] = (),
+    model_names: tuple[str, ...] = (),
+    findings: tuple[Finding, ...] = (),
+) -> Trace:
+    """The trace of rows in any order: sorted by arrival (stable), blocks and sessions numbered by first use.
+
+    `columns` has the columns of `Trace` with one entry a row; those that it lacks are unknown, and `previous`
+    holds rows in the order given. Parents precede their children in `node_parent`; blocks that no row reaches
+    are dropped.
+    """
+    order = np.argsort(columns["arrival_ms"], kind="stable")
+    column = {name: values[order] for name, values in columns.items()}
+    if "previous" in column:
+        place = np.empty_like(order)
+        place[order] = np.arange(order.size)
+        has_previous = column["previous"] >= 0
+        column["previous"][has_previous] = place[column["previous"][has_previous]]
+    if "session" in column:
+        column["session"] = by_first_use(column["session"])
+    parent, leaf = renumbered(node_parent, column["leaf"].astype(np.int32))
+    return Trace(
+        provenance=provenance,
+        block_tokens=block_tokens,
+        node_parent=parent,
+        node_depth=kernel.depths(parent),
+        arrival_ms=column["arrival_ms"],
+        input_tokens=column["input_tokens"],
+        output_tokens=column["output_tokens"],
+        leaf=leaf,
+        num_blocks=column["num_blocks"].astype(np.int32),
+        kind_names=kind_names,
+        model_names=model_names,
+        findings=findings,
+        **_known_columns(column),
+    )
+
+
+def under_model(ids: Int64s, model: str | None) -> Int64s:
+    """The ids as the model's own, which no other model's ids match: none can use the KV of another."""
+    if model is None or not ids.size:
+        return ids
+    digest = hashlib.blake2b(model.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return ids ^ int.from_bytes(digest, "little", signed=True)
+
+
+def by_first_use(numbers: npt.NDArray[np.integer]) -> Int64s:
     """The same groups, numbered in the order in which they come; `UNKNOWN` stays."""
     _, first, group = np.unique(numbers, return_index=True, return_inverse=True)
     rank = np.empty(first.size, dtype=np.int64)
@@ -236,11 +274,14 @@ def _by_first_use(numbers: Int64s) -> Int64s:
     return rank[group]
 
 
-def _known_columns(column: dict[str, Int64s]) -> dict[str, Any]:
+def _known_columns(column: Mapping[str, npt.NDArray[np.integer]]) -> dict[str, Any]:
     """The optional columns that some row knows; sessions only where every row has one."""
     known: dict[str, Any] = {}
     for name, dtype in OPTIONAL_COLUMNS.items():
-        values = column[name]
+        values = column.get(name)
+        if values is None:
+            known[name] = None
+            continue
         is_known = (values != UNKNOWN).all() if name == "session" else (values != UNKNOWN).any()
         known[name] = values.astype(dtype) if is_known else None
     return known
@@ -298,6 +339,20 @@ class _Forest:
         moved[leaf >= 0] = renamed[leaf[leaf >= 0]]
         return moved
 
+    def __getstate__(self) -> tuple[int, Int32s, Int64s]:
+        """What another process needs of it."""
+        return self._num_scopes, self._parent[: self.num_nodes], self._id[: self.num_nodes]
+
+    def __setstate__(self, state: tuple[int, Int32s, Int64s]) -> None:
+        """Columns of its own: those that come from a store of objects can only be read."""
+        self._num_scopes, parent, identity = state
+        self.num_nodes = parent.size
+        room = max(_FIRST_ROOM, 1 << parent.size.bit_length())
+        self._parent, self._id = _grown(parent, room), _grown(identity, room)
+        self._last_child = np.full(room, kernel.EMPTY, dtype=np.int32)
+        self._slots = np.full(2 * room, kernel.EMPTY, dtype=np.int32)
+        kernel.fill_slots(self._slots, self._parent, self._id, self.num_nodes)
+
     def _grow(self) -> None:
         room = 2 * self._parent.size
         self._parent = _grown(self._parent, room)
@@ -306,10 +361,9 @@ class _Forest:
         self._slots = np.full(2 * room, kernel.EMPTY, dtype=np.int32)
         kernel.fill_slots(self._slots, self._parent, self._id, self.num_nodes)
 
-    def canonical(self, leaf: Int32s) -> tuple[Int32s, Int32s]:
-        """Parents and leaves with vertices numbered by first use in the order of the leaves."""
-        parent = np.maximum(self._parent[: self.num_nodes], NO_NODE)
-        return renumbered(parent, leaf)
+    def parents(self) -> Int32s:
+        """The vertex above each, or `NO_NODE`."""
+        return np.maximum(self._parent[: self.num_nodes], NO_NODE)
 
     def repeats_ids(self) -> bool:
         """Whether some id stands at two places of the forest: then it names content and not a prefix."""

@@ -14,6 +14,9 @@ NO_NODE = -1
 """Parent of a root, and leaf of a request without blocks."""
 UNKNOWN = -1
 """What an optional column holds where a row does not say."""
+MAX_BLOCK_TOKENS = 2**30
+MAX_TOKENS = 2**40
+"""More than any prompt or answer has: sums over all requests still fit 64 bits."""
 
 OPTIONAL_COLUMNS: dict[str, type[np.integer]] = {
     "session": np.int32,

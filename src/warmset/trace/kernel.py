@@ -150,6 +150,52 @@ def number_by_first_use(node_parent: Int32s, leaf: Int32s) -> Int32s:
 
 
 @numba.njit(cache=True)
+def known_blocks(node_parent: Int32s, leaf: Int32s, num_blocks: Int32s) -> Int32s:
+    """Leading blocks of each request that an earlier one had."""
+    is_known = np.zeros(node_parent.size, dtype=np.bool_)
+    known = num_blocks.copy()
+    for request in range(leaf.size):
+        node = leaf[request]
+        while node >= 0 and not is_known[node]:
+            is_known[node] = True
+            known[request] -= 1
+            node = node_parent[node]
+    return known
+
+
+@numba.njit(cache=True)
+def ancestor_at_multiple(node_parent: Int32s, node_depth: Int32s, times: int) -> Int32s:
+    """The nearest vertex above each whose depth is a multiple of `times`, or -1."""
+    above = np.empty(node_parent.size, dtype=np.int32)
+    for node in range(node_parent.size):
+        parent = node_parent[node]
+        above[node] = parent if parent < 0 or node_depth[parent] % times == 0 else above[parent]
+    return above
+
+
+@numba.njit(cache=True)
+def node_owner(node_parent: Int32s, leaf: Int32s, group: Int32s) -> Int32s:
+    """The group whose requests alone touch each vertex; -1 where several do, -2 where none does."""
+    owner = np.full(node_parent.size, -2, dtype=np.int32)
+    for request in range(leaf.size):
+        node = leaf[request]
+        while node >= 0 and owner[node] != -1 and owner[node] != group[request]:
+            # Whoever touched a vertex touched those above it too: a known owner ends the walk.
+            owner[node] = group[request] if owner[node] == -2 else -1
+            node = node_parent[node]
+    return owner
+
+
+@numba.njit(cache=True)
+def fill_path(node_parent: Int32s, leaf: int, num_blocks: int, path: Int32s) -> None:
+    """The vertices from the root to a leaf, into the start of `path`."""
+    node = leaf
+    for position in range(num_blocks - 1, -1, -1):
+        path[position] = node
+        node = node_parent[node]
+
+
+@numba.njit(cache=True)
 def depths(node_parent: Int32s) -> Int32s:
     """Blocks from the root to each vertex, itself included; a parent must precede its children."""
     depth = np.empty(node_parent.size, dtype=np.int32)

@@ -73,7 +73,8 @@ def finish(builder: TraceBuilder, logs: Logs, provenance: Provenance | None = No
     """
     builder.tally.check()
     if not builder.num_requests:
-        raise TraceFormatError(f"{logs.name}: holds no requests")
+        place = logs.inputs[0].label if len(logs.inputs) == 1 else logs.name
+        raise TraceFormatError(f"{place}: holds no requests")
     named = provenance or Provenance(name=logs.name)
     return builder.build(replace(named, source=named.source or logs.found.format.TITLE))
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from warmset.trace.builder import TraceBuilder
-from warmset.trace.encode import CharacterEncoder, Encoder, Int64s, TokenizerEncoder, block_ids, plain_text
+from warmset.trace.builder import TraceBuilder, under_model
+from warmset.trace.encode import CharacterEncoder, Encoder, TokenizerEncoder, plain_text
 from warmset.trace.forest import UNKNOWN
 from warmset.trace.options import DEFAULT_TEXT_BLOCK_TOKENS, ReadOptions
 from warmset.trace.prompt import Prompt
@@ -32,7 +32,7 @@ def read_prompts(
     block_tokens = options.block_tokens or DEFAULT_TEXT_BLOCK_TOKENS
     builder = TraceBuilder(block_tokens, tally, ids_are_content=True, times_are_epoch=True)
     incoming = (prompt for source in inputs for prompt in prompts(source, tally))
-    taker = _Taker(builder, options.hash_key)
+    taker = _Taker(builder)
     if options.tokenizer is not None:
         tokenizer = TokenizerEncoder(options.tokenizer, block_tokens, options.hash_key, tally)
         if not tokenizer.has_template:
@@ -62,9 +62,8 @@ def has_text(prompt: Prompt) -> bool:
 class _Taker:
     """Prompts into the builder, and what was odd about them."""
 
-    def __init__(self, builder: TraceBuilder, key: bytes) -> None:
+    def __init__(self, builder: TraceBuilder) -> None:
         self._builder = builder
-        self._key = key
         self._tally = builder.tally
 
     def take_all(self, prompts: Iterator[Prompt], encoder: Encoder) -> None:
@@ -75,7 +74,6 @@ class _Taker:
         ids, input_tokens = None, prompt.input_tokens
         if has_text(prompt):
             ids, input_tokens, text_tokens = encoder.encode(prompt)
-            self._set_model_apart(ids, prompt.model)
             if abs(input_tokens - text_tokens) > self._builder.block_tokens:
                 self._tally.note(
                     "other_token_count",
@@ -92,7 +90,7 @@ class _Taker:
             arrival_ms=prompt.arrival_ms,
             input_tokens=input_tokens,
             output_tokens=self._output_tokens(prompt, encoder),
-            ids=ids,
+            ids=None if ids is None else under_model(ids, prompt.model),
             session=prompt.session,
             kind=prompt.kind,
             model=prompt.model,
@@ -102,11 +100,6 @@ class _Taker:
             duration_ms=_or_unknown(prompt.duration_ms),
             cached_tokens=_or_unknown(prompt.cached_tokens),
         )
-
-    def _set_model_apart(self, ids: Int64s, model: str | None) -> None:
-        """Give a model's prompts roots of their own: no model can use the KV of another. In place."""
-        if model is not None and ids.size:
-            ids[0] ^= block_ids(iter([model.encode()]), self._key)[0]
 
     def _output_tokens(self, prompt: Prompt, encoder: Encoder) -> int:
         """As the server counted; else what the answer comes to; else 0, and noted."""

@@ -51,3 +51,12 @@ def test_no_blocks_at_all():
     profile = profile_at((0, ()), (10, ()))
     assert resident_blocks(profile, 5) == ResidentBlocks(0.0, 0, window_fits_trace=True)
     assert window_blocks(profile, 5) == WindowBlocks(0.0, 0, 3)
+
+
+def test_windows_between_two_far_requests_cost_nothing():
+    """A broken clock may put one request millions of years away: its windows are counted, not stored."""
+    trace = make_trace([Request(0, (1, 2), 8), Request(2**50, (1,), 4)])
+    blocks = window_blocks(profile_reuse(trace), 1000)
+    assert blocks.num_windows == 2**50 // 1000 + 1
+    assert blocks.max_blocks == 2
+    assert blocks.mean_blocks == pytest.approx(3 / (2**50 // 1000 + 1))

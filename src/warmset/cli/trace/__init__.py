@@ -6,7 +6,14 @@ from warmset.cli.lazy import LazyGroup
 
 MODULES = {
     "import": "warmset.cli.trace.import_",
+    "describe": "warmset.cli.trace.describe",
+    "synth": "warmset.cli.trace.synth",
     "lint": "warmset.cli.trace.lint",
+    "slice": "warmset.cli.trace.slice",
+    "scale": "warmset.cli.trace.scale",
+    "merge": "warmset.cli.trace.merge",
+    "reblock": "warmset.cli.trace.reblock",
+    "export": "warmset.cli.trace.export",
 }
 
 

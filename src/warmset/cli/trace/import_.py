@@ -1,5 +1,6 @@
 """`warmset trace import`: logs of any known format into one `.wst`."""
 
+import math
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,9 +46,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Share of rows that may be unusable before the import fails.",
 )
-@click.option(
-    "--ray", "ray_address", is_flag=False, flag_value="auto", help="Import on a Ray cluster, a part a file."
-)
+@click.option("--ray", "on_ray", is_flag=True, help="Import on a Ray cluster that is there, a part a file.")
+@click.option("--ray-address", help="The cluster, HOST:PORT.  [default: the one that this machine is in]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     *,
@@ -59,6 +59,7 @@ def command(
     chars_per_token: float | None,
     session_gap_s: float,
     bad_share: float,
+    on_ray: bool,
     ray_address: str | None,
     force: bool,
     list_formats: bool,
@@ -76,10 +77,12 @@ def command(
         raise InputError("no log given: name files, folders, patterns, or - for stdin")
     if out is None:
         raise InputError("--out is missing: name the .wst file to write")
-    from warmset.cli.trace.output import check_target, print_summary
-    from warmset.trace import ReadOptions, write_wst
+    from warmset.cli.trace.output import check_target, save
+    from warmset.trace import ReadOptions
 
-    check_target(out, force=force)
+    check_target(out, force=force, inputs=inputs)
+    if not math.isfinite(session_gap_s):
+        raise InputError(f"--session-gap {session_gap_s}: it must be a number of seconds")
     options = ReadOptions(
         block_tokens=block_tokens,
         chars_per_token=chars_per_token,
@@ -88,9 +91,9 @@ def command(
         session_gap_ms=round(1000 * session_gap_s),
         bad_share=bad_share,
     )
-    trace = _read(inputs, format_name, options, ray_address)
-    write_wst(trace, out)
-    print_summary(trace, out, as_json=as_json)
+    address = "auto" if ray_address is None and on_ray else ray_address
+    trace = _read(inputs, format_name, options, address)
+    save(trace, out, as_json=as_json)
 
 
 def _read(

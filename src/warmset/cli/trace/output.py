@@ -1,6 +1,6 @@
 """What every verb that makes a trace does with it: write it, and say in a few lines what it is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,22 @@ if TYPE_CHECKING:
     from warmset.trace import Trace
 
 
-def check_target(path: Path, *, force: bool) -> None:
-    """Refuse a file that is there, before work is spent on it.
+def check_target(path: Path, *, force: bool, inputs: Sequence[str] = ()) -> None:
+    """Refuse a file that is there, before work is spent on it; and, `force` or not, one of the inputs.
 
-    Raises: InputError where the file exists and `force` is not given, or where its folder does not.
+    Raises: InputError where the file must not be written, or its folder is not there.
     """
-    if path.exists() and not force:
+    try:
+        is_folder, is_there, has_folder = path.is_dir(), path.exists(), path.parent.is_dir()
+    except OSError as error:
+        raise InputError(f"--out {path!s:.100}: cannot be written: {error.strerror or error}") from error
+    if is_folder:
+        raise InputError(f"--out {path}: is a folder: name a file in it")
+    if is_there and not force:
         raise InputError(f"--out {path}: is there already: give another name, or --force to replace it")
-    if not path.parent.is_dir():
+    if is_there and any(Path(name).is_file() and path.samefile(name) for name in inputs):
+        raise InputError(f"--out {path}: is one of the logs to read: give another name")
+    if not has_folder:
         raise InputError(f"--out {path}: there is no folder {path.parent}")
 
 
@@ -44,9 +52,15 @@ def summary_of(trace: "Trace") -> dict[str, Any]:
     }
 
 
-def print_summary(trace: "Trace", path: Path, *, as_json: bool) -> None:
-    """The numbers on stdout, findings and assumptions on stderr; as JSON, all on stdout."""
-    summary = {"out": str(path), **summary_of(trace)}
+def save(trace: "Trace", path: Path, *, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+    """Write a trace, and say what it is: numbers on stdout, what was odd or assumed on stderr.
+
+    As JSON all goes to stdout, `more` with it.
+    """
+    from warmset.trace import write_wst
+
+    write_wst(trace, path)
+    summary = {"out": str(path), **summary_of(trace), **(more or {})}
     if as_json:
         import msgspec
 

@@ -4,6 +4,8 @@ The files must lie at the same path on every node, as on a shared file system.
 """
 
 import logging
+import reprlib
+import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 _AHEAD = 2
 """Parts in work for each core of the cluster: enough to keep it busy, few enough to hold."""
+_ANSWER_S = 10
+_CLIENT = "ray://"
 
 
 def read_on_ray(
@@ -34,7 +38,8 @@ def read_on_ray(
         raise InputError("--ray: stdin is here and not on the cluster: write it to a file that all nodes see")
     logs = find_logs(names, format_name, options.bad_share)
     _check_parts(logs, options)
-    parts = _parts([str(source.path) for source in logs.inputs], logs.found.name, options, address)
+    paths = [str(source.path.absolute()) for source in logs.inputs]  # workers run in a folder of their own
+    parts = _parts(paths, logs.found.name, options, address)
     builder = next(parts)
     for part in parts:
         builder.absorb(part)
@@ -62,8 +67,9 @@ def _parts(
     except ImportError as error:
         raise InputError("--ray needs Ray: pip install 'warmset[ray]'") from error
     try:
+        _check_answers(address)
         ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(
             f"--ray {address}: no cluster answers: {error}: start one with ray start --head"
         ) from error
@@ -77,14 +83,44 @@ def _parts(
             started.append(read_part.remote(path, format_name, options))
         while started:
             try:
-                yield ray.get(started.popleft())
-            except ray.exceptions.RayTaskError as error:
-                cause = error.cause
-                raise (cause if isinstance(cause, WarmsetError) else error) from error
+                part = ray.get(started.popleft())
+            except ray.exceptions.RayError as error:
+                raise _explained(error, address) from error
+            yield part
             for path in islice(remaining, 1):
                 started.append(read_part.remote(path, format_name, options))
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Refuse an address where nothing listens: Ray itself would wait minutes for it.
+
+    Raises: OSError or ValueError.
+    """
+    from ray._private.services import canonicalize_bootstrap_address
+
+    is_client = address.startswith(_CLIENT)
+    found = address.removeprefix(_CLIENT) if is_client else canonicalize_bootstrap_address(address)
+    if found is not None:
+        host, _, port = found.rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+
+
+def _explained(error: Exception, address: str) -> Exception:
+    """What a worker said, or what became of it."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, WarmsetError):
+        return cause
+    if isinstance(cause, ImportError):
+        return InputError(
+            f"--ray {address}: a worker cannot read logs: {cause}: install warmset on all nodes"
+        )
+    if cause is not None:
+        return error
+    return InputError(
+        f"--ray {address}: a worker was lost: {reprlib.repr(str(error))}: give each node more memory"
+    )
 
 
 def _read_part(path: str, format_name: str, options: "ReadOptions") -> "TraceBuilder":

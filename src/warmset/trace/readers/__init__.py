@@ -43,8 +43,15 @@ class Detected:
 
 
 FORMATS = (
-    "weka",
     "mooncake",
+    "bailian",
+    "kvcache_ai",
+    "dynamo",
+    "baseten",
+    "weka",
+    "lmcache_lookup",
+    "azure",
+    "burstgpt",
     "otel",
     "litellm",
     "aiperf_text",

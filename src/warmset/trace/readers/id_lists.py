@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
-_MARK = b'"hash_ids"'
 _BLANK = (32, 9, 10, 13)
 _COLON, _OPEN, _CLOSE, _COMMA, _MINUS, _ZERO, _NINE = (ord(sign) for sign in ":[],-09")
-_MOST = 2**63 - 1
+_MOST_TENTH = 2**63 // 10
 
 
 class IdLists(NamedTuple):
@@ -24,25 +23,26 @@ class IdLists(NamedTuple):
     lists: list[Int64s]
 
 
-def cut_out(line: bytes) -> IdLists:
-    """Every `"hash_ids": [...]` of whole numbers of 64 bits; any other value stays where it is."""
+def cut_out(line: bytes, field: str = "hash_ids") -> IdLists:
+    """Every `"FIELD": [...]` of whole numbers of 64 bits; any other value stays where it is."""
+    mark = f'"{field}"'.encode()
     codes = np.frombuffer(line, dtype=np.uint8)
     scratch = np.empty(len(line) // 2 + 1, dtype=np.int64)
     kept: list[bytes] = []
     lists: list[Int64s] = []
     copied = 0
     filled = 0
-    position = line.find(_MARK)
+    position = line.find(mark)
     while position >= 0:
-        start, end, count = _parse(codes, position + len(_MARK), scratch, filled)
-        if end < 0:
-            position = line.find(_MARK, position + len(_MARK))
+        start, end, count = _parse(codes, position + len(mark), scratch, filled)
+        if end < 0 or line[position - 1 : position] == b"\\":  # no list of ids, or the end of another key
+            position = line.find(mark, position + len(mark))
             continue
         kept += (line[copied:start], b"[%d]" % len(lists))
         lists.append(scratch[filled : filled + count])
         filled += count
         copied = end
-        position = line.find(_MARK, end)
+        position = line.find(mark, end)
     kept.append(line[copied:])
     return IdLists(b"".join(kept), lists)
 
@@ -70,9 +70,9 @@ def _parse(codes: npt.NDArray[np.uint8], after_key: int, out: Int64s, filled: in
         number = np.int64(0)
         while position < codes.size and _ZERO <= codes[position] <= _NINE:
             digit = np.int64(codes[position]) - _ZERO
-            if number > (_MOST - digit) // 10:
+            if number < 0 or number > _MOST_TENTH or (number == _MOST_TENTH and digit > 7 + is_negative):
                 return 0, -1, 0
-            number = number * 10 + digit
+            number = number * 10 + digit  # -2**63 comes about by wrapping, and is its own negative
             position += 1
         if position == first or (codes[first] == _ZERO and position > first + 1):
             return 0, -1, 0

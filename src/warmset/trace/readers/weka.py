@@ -8,6 +8,7 @@ inner request of any marker would come before it counts from the marker.
 Source: callanjfox/kv-cache-tester, `traces/`; AIPerf's reader for the second reading of `t`.
 """
 
+import reprlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from warmset.errors import TraceFormatError
 from warmset.trace.builder import TraceBuilder
-from warmset.trace.forest import UNKNOWN
+from warmset.trace.forest import MAX_BLOCK_TOKENS, MAX_TOKENS, UNKNOWN
 from warmset.trace.options import ReadOptions
 from warmset.trace.readers.id_lists import IdLists, cut_out
 from warmset.trace.source import NOT_JSON, Head, Input
@@ -26,7 +27,6 @@ from warmset.trace.tally import Tally
 TITLE = "WEKA kv-cache-tester sessions"
 _LOOK_AT_BYTES = 2**16
 _MAX_SECONDS = 2**43
-_MAX_TOKENS = 2**40
 _MAIN, _SUBAGENT = "main", "sub-agent"
 _MARKER = "subagent"
 
@@ -85,13 +85,15 @@ def read(inputs: Sequence[Input], options: ReadOptions, tally: Tally) -> TraceBu
 
 def _sessions(source: Input) -> Iterator[tuple[str, bytes]]:
     """Place and text of each session: one a line, or the whole file where the first line is a start only."""
+    is_first = True
     for number, text in source.lines():
         stripped = text.strip()
         if not stripped:
             continue
-        if number == 1 and not stripped.endswith(b"}"):
+        if is_first and not stripped.endswith(b"}"):
             yield source.label, source.whole()
             return
+        is_first = False
         yield f"{source.label}:{number}", stripped
 
 
@@ -108,8 +110,11 @@ _SESSIONS = msgspec.json.Decoder(_Session)
 
 
 def _check_block_size(session: _Session, options: ReadOptions, place: str) -> None:
-    if session.block_size < 1:
-        raise TraceFormatError(f"{place}: block_size is {session.block_size}: it must be at least 1")
+    if not 1 <= session.block_size <= MAX_BLOCK_TOKENS:
+        raise TraceFormatError(
+            f"{place}: block_size is {reprlib.repr(session.block_size)}: "
+            f"it must be at least 1 and at most {MAX_BLOCK_TOKENS}"
+        )
     if options.block_tokens not in {None, session.block_size}:
         raise TraceFormatError(
             f"{place}: block_size is {session.block_size}: leave --block-tokens {options.block_tokens} out, "
@@ -141,7 +146,7 @@ class _Reader:
         last_key: dict[int, str] = {}
         for count, turn in enumerate(self._turns(session)):
             self.tally.rows += 1
-            wrong = _what_is_wrong(turn, start)
+            wrong = _what_is_wrong(turn, start, len(lists))
             if wrong:
                 self.tally.drop(f"{place}, request {count + 1}", wrong)
                 continue
@@ -166,25 +171,32 @@ class _Reader:
             last_key[turn.lane] = key
 
     def _turns(self, session: _Session) -> Iterator[_Turn]:
-        """The requests of a session and of its sub-agents, in file order."""
+        """The requests of a session, of its sub-agents and of theirs, in file order."""
         markers = [request for request in session.requests if request.type == _MARKER]
         from_marker = _counts_from_marker(markers)
         if not from_marker:
             self.tally.note("absolute_subagent_times", f"session {session.id[:40]!r}")
         lanes = 0
-        for request in session.requests:
-            if request.type == _MARKER:
+        opened = [(iter(session.requests), 0.0, 0)]
+        while opened:
+            requests, offset, lane = opened[-1]
+            request = next(requests, None)
+            if request is None:
+                opened.pop()
+            elif request.type == _MARKER:
                 lanes += 1
-                offset = request.t if from_marker else 0.0
-                yield from (_Turn(inner, offset + inner.t, lanes) for inner in request.requests)
+                opened.append((iter(request.requests), offset + request.t if from_marker else 0.0, lanes))
             else:
-                yield _Turn(request, request.t, 0)
+                yield _Turn(request, offset + request.t, lane)
 
     def _note_oddities(self, request: _Request, ids: npt.NDArray[np.int64] | None, place: str) -> None:
         if request.input_tokens == 0:
             self.tally.note("empty_prompts", place)
         if request.output_tokens == 0:
             self.tally.note("no_output", place)
+        for field, seconds in (("api_time", request.api_time), ("think_time", request.think_time)):
+            if seconds is not None and _milliseconds(seconds) == UNKNOWN:
+                self.tally.note("odd_durations", f"{place}: {field} is {seconds:g} s: taken for unknown")
         expected = request.input_tokens // self.builder.block_tokens
         num_ids = 0 if ids is None else ids.size
         if num_ids != expected:
@@ -198,14 +210,14 @@ def _counts_from_marker(markers: list[_Request]) -> bool:
     return not told or any(marker.requests[0].t < marker.t for marker in told)
 
 
-def _what_is_wrong(turn: _Turn, start: float) -> str:
+def _what_is_wrong(turn: _Turn, start: float, num_lists: int) -> str:
     request = turn.request
     if not start <= turn.seconds < _MAX_SECONDS:
         return f"t is {turn.seconds:g} s: it must not lie before the session's first request"
     for field, value in (("in", request.input_tokens), ("out", request.output_tokens)):
-        if not 0 <= value <= _MAX_TOKENS:
-            return f"{field} is missing or {value}: it must be a number of tokens"
-    if request.hash_ids and len(request.hash_ids) != 1:
+        if not 0 <= value <= MAX_TOKENS:
+            return f"{field} is missing or {reprlib.repr(value)}: it must be a number of tokens"
+    if request.hash_ids and not (len(request.hash_ids) == 1 and 0 <= request.hash_ids[0] < num_lists):
         return "hash_ids holds a number that does not fit a signed 64-bit integer"
     return ""
 
