@@ -28,7 +28,7 @@ evaluate: $(STAMP)
 
 test: $(STAMP)
 	@scripts/ensure-chromium
-	@$(BIN)/pytest -q $(ARGS)
+	@$(BIN)/pytest -q -n auto $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check

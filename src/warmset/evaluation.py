@@ -145,6 +145,8 @@ class TrafficSummary(_Frozen, frozen=True, kw_only=True):
     input_lengths: LengthQuantiles
     output_lengths: LengthQuantiles
     kinds: tuple[TrafficKind, ...]
+    assumptions: tuple[str, ...] = ()
+    """What reading the log had to assume, one sentence each: every result rests on them."""
 
 
 class CurvePoint(_Frozen, frozen=True, kw_only=True):

@@ -49,12 +49,12 @@ def command(
         raise InputError(f"--measure-from {measure_from}: it must be at least 0 and below 1")
     capacities = None if capacity_blocks is None else _numbers(capacity_blocks, "--capacity-blocks")
     ttls = list(DEFAULT_TTLS_S) if ttl_s is None else _numbers(ttl_s, "--ttl")
+    from warmset.cli.trace.output import print_notes
     from warmset.reuse import profile_reuse
     from warmset.trace import open_trace
 
     opened = open_trace(trace, block_tokens)
-    for finding in opened.findings:
-        click.echo(f"note: {finding.code}: {finding.count} ({finding.first_example})", err=True)
+    print_notes(opened.findings, opened.provenance.assumptions)
     if not opened.has_blocks and opened.input_tokens.any():
         raise InputError(f"{trace}: the log has lengths only, and what prompts share is unknown")
     profile = profile_reuse(opened, measure_from)
@@ -106,6 +106,7 @@ def _result(
             for window in WINDOWS_S
             for blocks in (window_blocks(profile, window * 1000),)
         ],
+        "assumptions": list(trace.provenance.assumptions),
     }
 
 

@@ -70,6 +70,7 @@ def traffic_summary(inputs: Inputs, kinds: tuple[TrafficKind, ...]) -> TrafficSu
         input_lengths=_lengths(trace.input_tokens),
         output_lengths=_lengths(trace.output_tokens),
         kinds=kinds,
+        assumptions=trace.provenance.assumptions,
     )
 
 

@@ -120,6 +120,10 @@ def findings_section(evaluation: Evaluation, voice: Voice) -> Section:
     columns = voice.heads("findings", "finding", "count", "example")
     table = Table(columns, rows, text_columns=frozenset({2}), key="findings")
     blocks: tuple[Block, ...] = (table,) if rows else (Bullets((voice.say("findings.none"),)),)
+    assumed = evaluation.traffic.assumptions
+    if assumed:
+        title = voice.titled("findings", "assumed_title", "assumed_reading")
+        blocks = (Group(*title, (Bullets(assumed),)), *blocks)
     return Section("findings", *voice.titled("findings"), blocks)
 
 

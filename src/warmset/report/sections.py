@@ -81,6 +81,9 @@ def _subtitle(evaluation: Evaluation, voice: Voice) -> str:
 
 def _footer(evaluation: Evaluation, voice: Voice) -> tuple[str, ...]:
     traffic = evaluation.traffic
+    footer = voice.say("document.footer", version=evaluation.warmset_version)
+    if not traffic.citation:
+        return footer, voice.say("document.own_log", trace=traffic.name, source=traffic.source)
     citation = voice.say(
         "document.citation",
         trace=traffic.name,
@@ -88,7 +91,7 @@ def _footer(evaluation: Evaluation, voice: Voice) -> tuple[str, ...]:
         licence=traffic.licence,
         citation=traffic.citation,
     )
-    return voice.say("document.footer", version=evaluation.warmset_version), citation
+    return footer, citation
 
 
 def verdict_sentence(evaluation: Evaluation, language: Language) -> str:

@@ -17,6 +17,7 @@ KEYS = [
     "points",
     "ttl",
     "working_set",
+    "assumptions",
 ]
 
 

@@ -124,3 +124,34 @@ def test_nobody_dormant_is_a_share_of_zero_and_not_unknown(dormant, share):
     capacity = replace(evaluation.capacity, session_counts=(counts,))
     table = table_of(build_document(replace(evaluation, capacity=capacity), "en"), "session-counts")
     assert table.rows[0][-1].text.replace("\u00a0", " ").startswith(share)
+
+
+ASSUMED = "Tokens are counted at 3.9 characters each, measured on 12 rows that report usage."
+
+
+def of_own_log():
+    """The example on a user's own log: nobody to cite, and something assumed on the way in."""
+    whole = evaluations.evaluation()
+    traffic = replace(
+        whole.traffic, name="my log", source="LiteLLM log", licence="", citation="", assumptions=(ASSUMED,)
+    )
+    return replace(whole, traffic=traffic)
+
+
+@pytest.mark.parametrize(("language", "title"), [("en", "had to assume"), ("zh", "不得不作的假设")])
+def test_what_the_import_assumed_stands_in_the_report(language, title):
+    sections = {section.key: section for section in build_document(of_own_log(), language).sections}
+    first = sections["findings"].blocks[0]
+    assert title in first.title
+    assert first.blocks[0].items == (ASSUMED,)
+    plain = {section.key: section for section in build_document(evaluations.evaluation(), language).sections}
+    assert all(title not in getattr(block, "title", "") for block in plain["findings"].blocks)
+
+
+@pytest.mark.parametrize(
+    ("language", "says"), [("en", "read as: LiteLLM log"), ("zh", "按 LiteLLM log 读取")]
+)
+def test_a_log_of_ones_own_is_named_and_not_cited(language, says):
+    footer = build_document(of_own_log(), language).footer
+    assert any("my log" in line and says in line for line in footer)
+    assert not any("cite" in line or "引用" in line for line in footer)
