@@ -370,7 +370,8 @@ class _Forest:
         ids = self._id[: self.num_nodes]
         scope = kernel.scopes(self._parent[: self.num_nodes])
         if not scope.any():
-            return bool(np.unique(ids).size < ids.size)
+            ids = np.sort(ids)
+            return bool(np.any(ids[1:] == ids[:-1]))
         order = np.lexsort((ids, scope))
         ids, scope = ids[order], scope[order]
         return bool(np.any((ids[1:] == ids[:-1]) & (scope[1:] == scope[:-1])))

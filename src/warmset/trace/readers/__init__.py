@@ -50,6 +50,7 @@ FORMATS = (
     "baseten",
     "weka",
     "lmcache_lookup",
+    "kv_events",
     "azure",
     "burstgpt",
     "otel",
