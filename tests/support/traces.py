@@ -44,6 +44,13 @@ def requests_of(trace: Trace) -> list[Request]:
     ]
 
 
+def ancestor(trace: Trace, node: int, depth: int) -> int:
+    """The vertex at this depth on the path to a vertex; -1 at depth 0."""
+    while node >= 0 and trace.node_depth[node] > depth:
+        node = int(trace.node_parent[node])
+    return int(node) if depth else -1
+
+
 def prompts(*ids: Sequence[int], gap_ms: int = 1) -> list[Request]:
     """Requests with full blocks only, one every `gap_ms`."""
     return [

@@ -47,8 +47,8 @@ def reblock(trace: Trace, block_tokens: int) -> Reblocked:
 
     A large block is the run of small ones from a multiple of its size on, known by the last of them; what is
     left of a prompt is a partial last block, which an equal prompt shares. So a match ends at a multiple, or
-    at the end of an equal prompt. Where the small blocks leave the end of a prompt out, as logs of full blocks
-    do, so do the large ones: what a partial block would hold is not in the trace.
+    at the end of an equal prompt. Where the small blocks leave the end of a prompt out, as logs of full
+    blocks do, so do the large ones: what a partial block would hold is not in the trace.
 
     Raises: InputError for a size that is not a multiple: what lies inside a block is not in the trace.
     """
@@ -99,8 +99,8 @@ def coverage(trace: Trace) -> Coverage:
 
 def _changed(before: Coverage, after: Coverage) -> Finding:
     what = (
-        f"from {before.block_tokens} to {after.block_tokens} tokens a block: of {before.input_tokens:,} input "
-        f"tokens a cache that never evicts hits {after.hit_tokens:,} instead of {before.hit_tokens:,}"
+        f"from {before.block_tokens} to {after.block_tokens} tokens a block: of {before.input_tokens:,} "
+        f"input tokens a cache that never evicts hits {after.hit_tokens:,} instead of {before.hit_tokens:,}"
     )
     return Finding("reblocked", 1, what)
 

@@ -94,7 +94,10 @@ def clone_sessions(
         if share
         else "have all their blocks to themselves"
     )
-    done = f"There are {factor:g} times as many sessions as in the log: copies start at random moments, and {blocks}."
+    done = (
+        f"There are {factor:g} times as many sessions as in the log: "
+        f"copies start at random moments, and {blocks}."
+    )
     return _arranged_like(trace, cloning.columns(), cloning.node_parent(), done)
 
 

@@ -11,7 +11,8 @@ between their logarithms.
 * Wait: from the end of an answer to the next request. Answer time: the line through the medians of answers of
   50 to 120 tokens (3.58 s) and of 2,000 to 5,000 (45.4 s); prefill: least squares over output and new text.
 * Breaks: 1.14 % of requests re-read over 2,000 tokens more than they added; half of them kept 14,976 tokens
-  or more, which is what `tool_tokens` + `system_tokens` are. Every break is taken to keep just these.
+  or more, which is what `tool_tokens` + `system_tokens` are. Every break is taken to keep just these, or the
+  whole first prompt where that is shorter.
 * Compaction: 0.72 % of main requests dropped over a tenth of the prompt, two thirds of them from 140,000 to
   170,000 tokens. What lies far below is `early_cut_share`. (The 2.8 % of trace-facts counts in file order,
   where sub-agents alternate with their parent.)
@@ -28,7 +29,7 @@ from warmset.errors import InputError
 from warmset.trace.builder import TraceBuilder
 from warmset.trace.synth.distributions import Quantiles, Random, Uniform, arrival_stream, stream, whole_stream
 from warmset.trace.synth.parameters import Generator, Preset, assumed, fitted
-from warmset.trace.synth.prompts import Prompt, Texts
+from warmset.trace.synth.prompts import Prompt, Span, Texts
 from warmset.trace.synth.recording import Conversation, Limits, Recorder, Service
 from warmset.trace.synth.simulation import Process, Simulation
 
@@ -190,10 +191,11 @@ class _Work:
         is_large = first_tokens > plan.compaction_tokens or next(self.chances) < plan.large_window_share
         most_tokens = plan.large_compaction_tokens if is_large else plan.compaction_tokens
         talk = Conversation(name, Prompt(self.block_tokens), "main")
-        self._open(talk.prompt, first_tokens)
+        scaffold = self.scaffold.upto(first_tokens)
+        self._open(talk.prompt, scaffold, first_tokens)
         for count in range(num_requests):
             if count:
-                self._grow(talk.prompt, most_tokens)
+                self._grow(talk.prompt, scaffold, most_tokens)
             if next(self.chances) < plan.subagent_share:
                 self.simulation.start(self._subagent(name), self.simulation.now_ms)
             output_tokens = next(self.outputs)
@@ -209,19 +211,18 @@ class _Work:
             talk.prompt.lay(self.texts.new(next(self.subagent.growths)))
             yield self.simulation.now_ms + next(self.subagent.waits_ms)
 
-    def _open(self, prompt: Prompt, tokens: int) -> None:
-        """The scaffold, or as much of it as fits, and text of this prompt's own."""
-        head = self.scaffold.upto(tokens)
+    def _open(self, prompt: Prompt, scaffold: Span, tokens: int) -> None:
+        """The scaffold, and text of this prompt's own up to a length."""
         prompt.clear()
-        prompt.lay_all([head, self.texts.new(tokens - head.tokens)])
+        prompt.lay_all([scaffold, self.texts.new(max(tokens - scaffold.tokens, 0))])
 
-    def _grow(self, prompt: Prompt, most_tokens: int) -> None:
+    def _grow(self, prompt: Prompt, scaffold: Span, most_tokens: int) -> None:
         """The prompt of the next request: longer, or cut, or longer and changed from the scaffold on."""
         plan = self.plan
         grown_tokens = prompt.tokens + next(self.main.growths)
         if grown_tokens > most_tokens or next(self.chances) < plan.early_cut_share:
-            self._open(prompt, min(next(self.cuts), prompt.tokens * 9 // 10))
+            self._open(prompt, scaffold, min(next(self.cuts), prompt.tokens * 9 // 10))
         elif next(self.chances) < plan.break_share:
-            self._open(prompt, grown_tokens)
+            self._open(prompt, scaffold, grown_tokens)
         else:
             prompt.lay(self.texts.new(grown_tokens - prompt.tokens))
